@@ -1,0 +1,43 @@
+// Logging by topic. `TENON_LOGS=graph,guards` (or `all`) in the environment turns topics on; an unknown
+// topic is an error that lists the known ones. Lines go to standard error.
+//
+//   TENON_LOG(Kernels, "{} compiled in {:.1f} ms", name, ms);
+#pragma once
+
+#include <fmt/format.h>
+
+#include <string>
+#include <string_view>
+
+namespace tenon {
+
+enum class LogTopic : unsigned {
+  Graph,      // captured graphs, before and after aot
+  Guards,     // guards of a compiled function, and why one failed
+  Recompiles, // why a function was compiled again
+  Breaks,     // why a call ran eagerly
+  Fusion,     // what was fused, what not and why
+  Kernels,    // every kernel as text, and its compile time
+  Plan,       // plans as text
+  Cache,      // object cache hits, misses, rejected entries
+  Count_,
+};
+
+bool log_enabled(LogTopic topic);
+void log_line(LogTopic topic, const std::string& text);
+
+// Replaces the set of enabled topics by a comma-separated list, as `TENON_LOGS` does.
+void set_logs(std::string_view topics);
+
+// A line that a person should see whatever topics are on, printed once per `key`.
+void warn_once(const std::string& key, const std::string& text);
+// How often `warn_once` has printed since the start (tests look at it).
+int64_t warning_count();
+
+}  // namespace tenon
+
+#define TENON_LOG(topic, ...)                                                    \
+  do {                                                                           \
+    if (::tenon::log_enabled(::tenon::LogTopic::topic)) [[unlikely]]             \
+      ::tenon::log_line(::tenon::LogTopic::topic, ::fmt::format(__VA_ARGS__));   \
+  } while (false)

@@ -1,0 +1,31 @@
+// The one thread pool. `parallel_for` splits [0, count) into at most `num_threads()` contiguous ranges whose
+// starts are multiples of `grain`, and runs them at once. A nested or concurrent call runs alone on its own
+// thread; a forked child runs single-threaded. The split depends on `count`, `grain` and `num_threads()` only.
+//
+//   parallel_for(n, 1024, [&](int64_t begin, int64_t end) { ... });
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <type_traits>
+
+namespace tenon {
+
+int num_threads();
+// 0 restores the default: TENON_NUM_THREADS, else the number of cores.
+void set_num_threads(int count);
+
+namespace support {
+void parallel_for_erased(int64_t count, int64_t grain, void (*body)(void*, int64_t, int64_t), void* state);
+}
+
+template <typename Body>
+void parallel_for(int64_t count, int64_t grain, Body&& body) {
+  using Plain = std::remove_reference_t<Body>;
+  support::parallel_for_erased(
+      count, grain,
+      [](void* state, int64_t begin, int64_t end) { (*static_cast<Plain*>(state))(begin, end); },
+      const_cast<void*>(static_cast<const void*>(std::addressof(body))));
+}
+
+}  // namespace tenon

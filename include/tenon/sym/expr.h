@@ -1,0 +1,167 @@
+// Integer and boolean expressions over symbols.
+//
+// An `Expr` is a handle to an immutable node. Nodes are interned in an `ExprPool`, in a normal form: equal
+// expressions of one pool are the same pointer, so comparing, hashing and memoising cost nothing. Building an
+// expression simplifies it: sums of products are collected, constants folded, and what the ranges of the
+// symbols decide is decided (`Mod(i, n)` is `i` when 0 <= i < n is known).
+//
+// Normal form: `Add` has at most one constant, first; `Mul` has at most one constant, first, and no `Add`
+// beside a constant factor (products of sums are expanded when the result has at most 16 terms); arguments are
+// sorted by their identity. `FloorDiv` and `Mod` round towards minus infinity; dividing by zero is undefined.
+// A comparison is `Eq`, `Ne`, `Lt`, `Le` with all symbols on the left and the constant on the right; booleans
+// are 0 and 1.
+//
+// What it is not: it knows no hints and no guards (`ShapeEnv` does), and no floating point.
+#pragma once
+
+#include <tenon/support/error.h>
+
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+namespace tenon::sym {
+
+enum class Op : uint8_t { Constant, Symbol, Add, Mul, FloorDiv, Mod, Min, Max, Eq, Ne, Lt, Le, And, Or, Not };
+
+// An inclusive range; the ends saturate at `kMin` and `kMax`, which mean "no bound".
+struct Range {
+  static constexpr int64_t kMin = std::numeric_limits<int64_t>::min();
+  static constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
+  int64_t min = kMin, max = kMax;
+  bool single() const { return min == max; }
+  bool operator==(const Range&) const = default;
+};
+
+class ExprPool;
+struct ExprNode;
+
+class Expr {
+ public:
+  Expr() = default;
+  explicit Expr(const ExprNode* node) : node_(node) {}
+
+  bool defined() const { return node_ != nullptr; }
+  Op op() const;
+  bool is_constant() const { return op() == Op::Constant; }
+  bool is_constant(int64_t value) const { return is_constant() && constant() == value; }
+  bool is_symbol() const { return op() == Op::Symbol; }
+  bool is_boolean() const { return op() >= Op::Eq; }
+  int64_t constant() const;          // of a Constant
+  const std::string& name() const;   // of a Symbol
+  int32_t symbol_id() const;         // of a Symbol: 0, 1, 2, … in order of creation in its pool
+  std::span<const Expr> args() const;
+  ExprPool& pool() const;
+  const ExprNode* node() const { return node_; }
+  std::string str() const;           // e.g. "2*s0 + 1", "Mod(s0, 8)", "s0 <= 5"
+
+  bool operator==(const Expr& other) const { return node_ == other.node_; }
+
+ private:
+  const ExprNode* node_ = nullptr;
+};
+
+// Arithmetic; both sides must belong to one pool.
+Expr operator+(Expr a, Expr b);
+Expr operator-(Expr a, Expr b);
+Expr operator*(Expr a, Expr b);
+Expr operator-(Expr a);
+Expr operator+(Expr a, int64_t b);
+Expr operator-(Expr a, int64_t b);
+Expr operator*(Expr a, int64_t b);
+Expr floor_div(Expr a, Expr b);
+Expr mod(Expr a, Expr b);
+Expr min(Expr a, Expr b);
+Expr max(Expr a, Expr b);
+// Conditions, themselves expressions.
+Expr eq(Expr a, Expr b);
+Expr ne(Expr a, Expr b);
+Expr lt(Expr a, Expr b);
+Expr le(Expr a, Expr b);
+Expr gt(Expr a, Expr b);
+Expr ge(Expr a, Expr b);
+Expr logical_and(Expr a, Expr b);
+Expr logical_or(Expr a, Expr b);
+Expr logical_not(Expr a);
+
+class ExprPool {
+ public:
+  ExprPool();
+  ~ExprPool();
+  ExprPool(const ExprPool&) = delete;
+  ExprPool& operator=(const ExprPool&) = delete;
+
+  Expr constant(int64_t value);
+  // A new symbol. `name` must be unique in the pool.
+  Expr symbol(std::string_view name, Range range = {});
+  // The symbol of that name, undefined if there is none.
+  Expr find_symbol(std::string_view name) const;
+  int32_t symbol_count() const;
+  Expr symbol(int32_t id) const;
+
+  // The range that the symbols' ranges and the assumed facts give to an expression.
+  Range range(Expr expr) const;
+  // Narrows a symbol's range.
+  void refine(Expr symbol, Range range);
+  // Records that a condition holds: ranges are narrowed, `s0 == 2*s1` becomes a substitution, anything else
+  // is kept as a fact that `known` and the simplifier consult.
+  void assume(Expr condition);
+  // The truth of a condition if ranges and facts decide it.
+  std::optional<bool> known(Expr condition) const;
+  // The expression again, in the light of what has been learnt since it was built.
+  Expr simplify(Expr expr);
+  // Replaces symbols (by id) and simplifies. Symbols not in the map stay.
+  Expr substitute(Expr expr, const std::unordered_map<int32_t, Expr>& replacements);
+  // Copies an expression from another pool; `symbols` maps that pool's symbol ids to expressions of this one.
+  Expr import(Expr expr, const std::unordered_map<int32_t, Expr>& symbols);
+  // Parses what `str()` prints; symbols that do not exist yet are an Error.
+  Expr parse(std::string_view text);
+
+ private:
+  friend class Expr;
+  friend struct PoolAccess;
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+// The value of an expression; `symbol_values[id]` is the value of symbol `id`. Overflow wraps; division by zero
+// is an Error.
+int64_t evaluate(Expr expr, std::span<const int64_t> symbol_values);
+
+// The ids of the symbols that an expression mentions, ascending.
+std::vector<int32_t> symbols_of(Expr expr);
+
+// Several expressions compiled to straight-line code that shares subexpressions; running it allocates nothing.
+class ExprProgram {
+ public:
+  ExprProgram() = default;
+  explicit ExprProgram(std::span<const Expr> results);
+  // `results.size()` must be the number of expressions.
+  void run(std::span<const int64_t> symbol_values, std::span<int64_t> results) const;
+  size_t result_count() const { return results_.size(); }
+
+ private:
+  struct Instruction {
+    Op op;
+    int32_t a, b;     // operand registers; for Symbol: a = symbol id
+    int64_t constant; // for Constant
+  };
+  std::vector<Instruction> code_;
+  std::vector<int32_t> results_;
+};
+
+}  // namespace tenon::sym
+
+template <>
+struct std::hash<tenon::sym::Expr> {
+  size_t operator()(const tenon::sym::Expr& expr) const noexcept {
+    return std::hash<const void*>()(expr.node());
+  }
+};

@@ -1,0 +1,121 @@
+// `SymInt`: a plain number, or an expression with the `ShapeEnv` that it belongs to. A plain one costs what an
+// int64_t costs. Arithmetic between plain numbers is arithmetic; with an expression it builds an expression.
+// A comparison is a `SymBool`. Turning either into a plain value is explicit, and pins it: the answer is taken
+// from what is known or from the hint, and a guard is recorded.
+//
+//   SymInt n = x.sym_size(0);
+//   SymInt half = n / 2;                 // floor division, as Python's //
+//   if (bool(n > 4)) ...                 // guards n > 4
+//   int64_t fixed = int64_t(n);          // guards n == its hint
+#pragma once
+
+#include <tenon/sym/expr.h>
+
+#include <tenon/support/intrusive.h>
+#include <tenon/support/small_vector.h>
+
+#include <concepts>
+
+namespace tenon {
+
+namespace sym {
+class ShapeEnv;
+}
+
+class SymBool;
+
+class SymInt {
+ public:
+  SymInt() = default;
+  template <std::integral T>
+    requires(!std::same_as<T, bool>)
+  SymInt(T value) : value_(static_cast<int64_t>(value)) {}
+  // An expression of `env`'s pool; a constant one becomes a plain number.
+  SymInt(sym::Expr expr, Ref<sym::ShapeEnv> env);
+
+  bool is_symbolic() const { return static_cast<bool>(env_); }
+  // The number, if it is plain or known to have a single value; never guards.
+  std::optional<int64_t> maybe_constant() const;
+  // Of a plain number only; an InternalError otherwise.
+  int64_t plain() const;
+  // Pins: guards that the value is its hint (a DataDependentError without one).
+  explicit operator int64_t() const { return is_symbolic() ? pin() : value_; }
+  // The hint, without a guard; nothing for an unbacked value. For heuristics only.
+  std::optional<int64_t> hint() const;
+
+  const sym::Expr& expr() const { return expr_; }          // undefined when plain
+  const Ref<sym::ShapeEnv>& env() const { return env_; }   // null when plain
+  // The value as an expression of `env`'s pool, plain numbers included.
+  sym::Expr to_expr(sym::ShapeEnv& env) const;
+
+  std::string str() const;
+  // Same number or same expression; asks nothing and guards nothing.
+  bool same(const SymInt& other) const;
+
+ private:
+  int64_t pin() const;
+
+  int64_t value_ = 0;
+  sym::Expr expr_;
+  Ref<sym::ShapeEnv> env_;
+};
+
+class SymBool {
+ public:
+  SymBool(bool value) : value_(value) {}
+  SymBool(sym::Expr expr, Ref<sym::ShapeEnv> env);
+
+  bool is_symbolic() const { return static_cast<bool>(env_); }
+  std::optional<bool> maybe_constant() const;  // never guards
+  explicit operator bool() const { return is_symbolic() ? decide() : value_; }
+  const sym::Expr& expr() const { return expr_; }
+  const Ref<sym::ShapeEnv>& env() const { return env_; }
+  std::string str() const;
+
+ private:
+  bool decide() const;
+
+  bool value_ = false;
+  sym::Expr expr_;
+  Ref<sym::ShapeEnv> env_;
+};
+
+SymInt operator+(const SymInt& a, const SymInt& b);
+SymInt operator-(const SymInt& a, const SymInt& b);
+SymInt operator*(const SymInt& a, const SymInt& b);
+SymInt operator-(const SymInt& a);
+SymInt operator/(const SymInt& a, const SymInt& b);  // rounds towards minus infinity
+SymInt operator%(const SymInt& a, const SymInt& b);  // sign of the divisor
+SymInt& operator+=(SymInt& a, const SymInt& b);
+SymInt& operator-=(SymInt& a, const SymInt& b);
+SymInt& operator*=(SymInt& a, const SymInt& b);
+SymInt min(const SymInt& a, const SymInt& b);
+SymInt max(const SymInt& a, const SymInt& b);
+SymBool operator==(const SymInt& a, const SymInt& b);
+SymBool operator!=(const SymInt& a, const SymInt& b);
+SymBool operator<(const SymInt& a, const SymInt& b);
+SymBool operator<=(const SymInt& a, const SymInt& b);
+SymBool operator>(const SymInt& a, const SymInt& b);
+SymBool operator>=(const SymInt& a, const SymInt& b);
+SymBool operator&&(const SymBool& a, const SymBool& b);
+SymBool operator||(const SymBool& a, const SymBool& b);
+SymBool operator!(const SymBool& a);
+
+// True only if it is known without asking; never guards.
+bool statically_true(const SymBool& condition);
+// The value if it is known without asking; for passes.
+std::optional<int64_t> statically_known_int(const SymInt& value);
+
+// A list of symbolic numbers, as sizes and strides are: from a braced list, a vector of numbers, or a span.
+class SymInts : public SmallVector<SymInt, 5> {
+ public:
+  using SmallVector<SymInt, 5>::SmallVector;
+  SymInts() = default;
+  SymInts(std::span<const int64_t> numbers) : SmallVector(numbers.begin(), numbers.end()) {}
+  SymInts(const std::vector<int64_t>& numbers) : SmallVector(numbers.begin(), numbers.end()) {}
+  SymInts(const std::vector<SymInt>& numbers) : SmallVector(numbers.begin(), numbers.end()) {}
+};
+
+std::string str(std::span<const SymInt> list);  // "[2, s0, 3]"
+
+}  // namespace tenon
