@@ -1,5 +1,5 @@
-// A place in the text of a schema: peeks, takes, and fails with the column and a marked line. All of the parser's errors
-// are made here, so that they have one form:
+// A place in the text of a schema: peeks, takes, and fails with the column and a marked line. All of the parser's
+// errors are made here, so that they have one form:
 //
 //   [schema] column 3: unknown type specifier `double`. Use `float`
 //     f(double x) -> Tensor

@@ -40,9 +40,11 @@ bool has_out_form(const Schema& schema) {
 }
 
 Schema inplace_form(const Schema& schema) {
-  TENON_CHECK(has_inplace_form(schema),
-              "[schema] expected a functional operator on `Tensor self` that returns one Tensor, to derive its in-place "
-              "form; got `{}`", schema.str());
+  TENON_CHECK(
+      has_inplace_form(schema),
+      "[schema] expected a functional operator on `Tensor self` that returns one Tensor, to derive its in-place "
+      "form; got `{}`",
+      schema.str());
   Schema form = without_aliases(schema);
   form.name += "_";
   form.arguments[0].alias = written(0);

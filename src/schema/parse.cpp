@@ -135,13 +135,14 @@ std::vector<Argument> parse_arguments(Cursor& cursor) {
     const size_t begin = cursor.position();
     Argument argument = parse_argument(cursor, keyword_only);
     if (!names.insert(argument.name).second) {
-      cursor.error(begin, fmt::format("duplicate argument name `{}`. Every argument needs a name of its own",
-                                      argument.name));
+      cursor.error(begin,
+                   fmt::format("duplicate argument name `{}`. Every argument needs a name of its own", argument.name));
     }
     const bool after_default = !arguments.empty() && arguments.back().default_value && !argument.default_value;
     if (after_default && !keyword_only) {
       cursor.error(begin, fmt::format("`{}` has no default and follows `{}`, which has one. Give it a default, or put "
-                                      "`*` before it", argument.name, arguments.back().name));
+                                      "`*` before it",
+                                      argument.name, arguments.back().name));
     }
     arguments.push_back(std::move(argument));
   } while (cursor.take(","));
@@ -196,8 +197,10 @@ Schema parse(std::string_view text) {
   }
   schema.arguments = parse_arguments(cursor);
   if (!cursor.take("->")) {
-    cursor.error(fmt::format("missing arrow: expected `->` and the returns, got {}. An operator without results "
-                             "returns `()`", cursor.here()));
+    cursor.error(
+        fmt::format("missing arrow: expected `->` and the returns, got {}. An operator without results "
+                    "returns `()`",
+                    cursor.here()));
   }
   schema.returns = parse_returns(cursor);
   if (!cursor.at_end()) cursor.error(fmt::format("expected the end of the schema, got {}", cursor.here()));

@@ -7,9 +7,8 @@ namespace tenon::schema {
 namespace {
 
 bool intersect(const std::vector<std::string>& a, const std::vector<std::string>& b) {
-  return std::any_of(a.begin(), a.end(), [&](const std::string& name) {
-    return std::find(b.begin(), b.end(), name) != b.end();
-  });
+  return std::any_of(a.begin(), a.end(),
+                     [&](const std::string& name) { return std::find(b.begin(), b.end(), name) != b.end(); });
 }
 
 }  // namespace

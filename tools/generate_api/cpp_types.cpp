@@ -57,9 +57,17 @@ std::string value_type(const Type& type) {
 // Small enough to be passed by value inside an optional.
 bool is_small(Kind kind) {
   switch (kind) {
-    case Kind::Int: case Kind::Float: case Kind::Bool: case Kind::Str: case Kind::ScalarType: case Kind::Device:
-    case Kind::Layout: case Kind::MemoryFormat: return true;
-    default: return false;
+    case Kind::Int:
+    case Kind::Float:
+    case Kind::Bool:
+    case Kind::Str:
+    case Kind::ScalarType:
+    case Kind::Device:
+    case Kind::Layout:
+    case Kind::MemoryFormat:
+      return true;
+    default:
+      return false;
   }
 }
 
@@ -125,8 +133,8 @@ struct PrintDefault {
     return fmt::format("{}", value);
   }
   std::string operator()(double value) const {
-    if (std::isinf(value)) return value < 0 ? "-std::numeric_limits<double>::infinity()"
-                                            : "std::numeric_limits<double>::infinity()";
+    if (std::isinf(value))
+      return value < 0 ? "-std::numeric_limits<double>::infinity()" : "std::numeric_limits<double>::infinity()";
     std::string text = fmt::format("{}", value);
     if (text.find_first_of(".e") == std::string::npos) text += ".0";
     return text;
@@ -195,19 +203,113 @@ std::string boxed(const Type& type, const std::string& name) {
 std::string safe_name(const std::string& name) {
   static constexpr std::string_view kTaken[] = {
       // Keywords and alternative tokens.
-      "alignas", "alignof", "and", "and_eq", "asm", "auto", "bitand", "bitor", "bool", "break", "case", "catch", "char",
-      "char16_t", "char32_t", "char8_t", "class", "co_await", "co_return", "co_yield", "compl", "concept", "const",
-      "const_cast", "consteval", "constexpr", "constinit", "continue", "decltype", "default", "delete", "do", "double",
-      "dynamic_cast", "else", "enum", "explicit", "export", "extern", "false", "float", "for", "friend", "goto", "if",
-      "inline", "int", "long", "mutable", "namespace", "new", "noexcept", "not", "not_eq", "nullptr", "operator", "or",
-      "or_eq", "private", "protected", "public", "register", "reinterpret_cast", "requires", "return", "short", "signed",
-      "sizeof", "static", "static_assert", "static_cast", "struct", "switch", "template", "this", "thread_local", "throw",
-      "true", "try", "typedef", "typeid", "typename", "union", "unsigned", "using", "virtual", "void", "volatile",
-      "wchar_t", "while", "xor", "xor_eq",
+      "alignas",
+      "alignof",
+      "and",
+      "and_eq",
+      "asm",
+      "auto",
+      "bitand",
+      "bitor",
+      "bool",
+      "break",
+      "case",
+      "catch",
+      "char",
+      "char16_t",
+      "char32_t",
+      "char8_t",
+      "class",
+      "co_await",
+      "co_return",
+      "co_yield",
+      "compl",
+      "concept",
+      "const",
+      "const_cast",
+      "consteval",
+      "constexpr",
+      "constinit",
+      "continue",
+      "decltype",
+      "default",
+      "delete",
+      "do",
+      "double",
+      "dynamic_cast",
+      "else",
+      "enum",
+      "explicit",
+      "export",
+      "extern",
+      "false",
+      "float",
+      "for",
+      "friend",
+      "goto",
+      "if",
+      "inline",
+      "int",
+      "long",
+      "mutable",
+      "namespace",
+      "new",
+      "noexcept",
+      "not",
+      "not_eq",
+      "nullptr",
+      "operator",
+      "or",
+      "or_eq",
+      "private",
+      "protected",
+      "public",
+      "register",
+      "reinterpret_cast",
+      "requires",
+      "return",
+      "short",
+      "signed",
+      "sizeof",
+      "static",
+      "static_assert",
+      "static_cast",
+      "struct",
+      "switch",
+      "template",
+      "this",
+      "thread_local",
+      "throw",
+      "true",
+      "try",
+      "typedef",
+      "typeid",
+      "typename",
+      "union",
+      "unsigned",
+      "using",
+      "virtual",
+      "void",
+      "volatile",
+      "wchar_t",
+      "while",
+      "xor",
+      "xor_eq",
       // Macros of the standard library.
-      "assert", "errno", "offsetof", "stdin", "stdout", "stderr", "linux", "unix",
+      "assert",
+      "errno",
+      "offsetof",
+      "stdin",
+      "stdout",
+      "stderr",
+      "linux",
+      "unix",
       // Names in the generated bodies.
-      "op", "args", "dispatch", "std", "tenon",
+      "op",
+      "args",
+      "dispatch",
+      "std",
+      "tenon",
   };
   return std::find(std::begin(kTaken), std::end(kTaken), name) != std::end(kTaken) ? name + "_" : name;
 }

@@ -37,10 +37,8 @@ struct Function {
 
 // dtype, layout, device and pin_memory in a row are one TensorOptions.
 bool are_options(const std::vector<Argument>& arguments, size_t first) {
-  static constexpr std::pair<const char*, Kind> kOptions[] = {{"dtype", Kind::ScalarType},
-                                                              {"layout", Kind::Layout},
-                                                              {"device", Kind::Device},
-                                                              {"pin_memory", Kind::Bool}};
+  static constexpr std::pair<const char*, Kind> kOptions[] = {
+      {"dtype", Kind::ScalarType}, {"layout", Kind::Layout}, {"device", Kind::Device}, {"pin_memory", Kind::Bool}};
   if (first + 4 > arguments.size()) return false;
   for (size_t i = 0; i < 4; ++i) {
     const Argument& argument = arguments[first + i];
@@ -56,7 +54,8 @@ bool are_options(const std::vector<Argument>& arguments, size_t first) {
 std::vector<Parameter> make_parameters(const std::vector<Argument>& arguments) {
   std::vector<Parameter> parameters;
   const auto is_named_options = [](const Argument& argument) { return argument.name == "options"; };
-  const std::string options = std::any_of(arguments.begin(), arguments.end(), is_named_options) ? "options_" : "options";
+  const std::string options =
+      std::any_of(arguments.begin(), arguments.end(), is_named_options) ? "options_" : "options";
   for (size_t i = 0; i < arguments.size(); ++i) {
     Parameter parameter;
     if (are_options(arguments, i)) {

@@ -1,5 +1,5 @@
-// The C++ API of the operators, written from their rows: a free function for each, a method if it begins with `Tensor self`,
-// and the in-place and out forms of pointwise rows.
+// The C++ API of the operators, written from their rows: a free function for each, a method if it begins with `Tensor
+// self`, and the in-place and out forms of pointwise rows.
 #pragma once
 
 #include "scan.h"

@@ -59,10 +59,10 @@ Options read_options(int count, char** arguments) {
 
 std::string read_file(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
+  // A folder opens as a file and reads as nothing.
+  if (!file || std::filesystem::is_directory(path)) tenon::fail("cannot read {}", path);
   std::ostringstream text;
-  if (file) text << file.rdbuf();
-  // An empty file leaves failbit on `text`, which is no fault.
-  if (!file) tenon::fail("cannot read {}", path);
+  text << file.rdbuf();
   return text.str();
 }
 

@@ -1,5 +1,5 @@
-// Finds the rows `op("…schema…")` in C++ source text. It reads tokens, not C++: comments, preprocessor lines, character and
-// string literals (raw ones too) are understood, everything else is punctuation and names.
+// Finds the rows `op("…schema…")` in C++ source text. It reads tokens, not C++: comments, preprocessor lines, character
+// and string literals (raw ones too) are understood, everything else is punctuation and names.
 #pragma once
 
 #include <tenon/schema/schema.h>
@@ -12,8 +12,8 @@ namespace tenon::generate_api {
 
 struct Row {
   std::string file;
-  int line = 0;          // of the `op`
-  std::string family;    // of the `OPS(family)` block before it; empty outside
+  int line = 0;        // of the `op`
+  std::string family;  // of the `OPS(family)` block before it; empty outside
   schema::Schema schema;
   bool pointwise = false;   // the next call is `.pointwise(`
   bool no_inplace = false;  // `.no_inplace(` among the row's calls

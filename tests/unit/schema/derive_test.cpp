@@ -20,8 +20,9 @@ TEST(Derive, Out) {
   EXPECT_EQ(out("sin(Tensor self) -> Tensor"), "sin.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)");
   EXPECT_EQ(out("add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor"),
             "add.Tensor_out(Tensor self, Tensor other, *, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)");
-  EXPECT_EQ(out("frexp(Tensor self) -> (Tensor mantissa, Tensor exponent)"),
-            "frexp.out(Tensor self, *, Tensor(a!) out0, Tensor(b!) out1) -> (Tensor(a!) mantissa, Tensor(b!) exponent)");
+  EXPECT_EQ(
+      out("frexp(Tensor self) -> (Tensor mantissa, Tensor exponent)"),
+      "frexp.out(Tensor self, *, Tensor(a!) out0, Tensor(b!) out1) -> (Tensor(a!) mantissa, Tensor(b!) exponent)");
 }
 
 TEST(Derive, DerivedSchemasParseBack) {

@@ -112,10 +112,12 @@ std::tuple<Tensor, Tensor> max(int64_t dim, bool keepdim = false, std::string_vi
 TEST(GenerateApi, Bodies) {
   const std::string source = generate_text(kRows).ops_source;
   const char* const lines[] = {
-      "Tensor add(const Tensor& self, const Tensor& other, const Scalar& alpha) { static const dispatch::Operator& op = "
+      "Tensor add(const Tensor& self, const Tensor& other, const Scalar& alpha) { static const dispatch::Operator& op "
+      "= "
       "dispatch::find_operator(\"aten::add.Tensor\"); const dispatch::Value args[] = {dispatch::Value(self), "
       "dispatch::Value(other), dispatch::Value(alpha)}; return dispatch::call<Tensor>(op, args); }\n",
-      "Tensor Tensor::add(const Tensor& other, const Scalar& alpha) const { return tenon::add(*this, other, alpha); }\n",
+      "Tensor Tensor::add(const Tensor& other, const Scalar& alpha) const { return tenon::add(*this, other, alpha); "
+      "}\n",
       // The schema's order, not the function's.
       "Tensor add_out(const Tensor& out, const Tensor& self, const Tensor& other, const Scalar& alpha) { static const "
       "dispatch::Operator& op = dispatch::find_operator(\"aten::add.Tensor_out\"); const dispatch::Value args[] = "
@@ -136,24 +138,28 @@ TEST(GenerateApi, EveryTypeAndDefault) {
     const std::string tail = after(header, result == "()" ? "void f(" : " f(");
     return tail.substr(0, tail.find(");"));
   };
-  EXPECT_EQ(declaration("Tensor? a, Tensor[] b, Tensor?[] c, int d, SymInt e, int[] f, int[2] g, int[]? h"),
-            "void f(const std::optional<Tensor>& a, const std::vector<Tensor>& b, const std::vector<std::optional<Tensor>>& "
-            "c, int64_t d, const SymInt& e, const Ints& f, const Ints& g, const OptionalInts& h");
-  EXPECT_EQ(declaration("SymInt[] a, SymInt[]? b, float c, float[] d, bool e, bool[3] f, str g, Scalar h, ScalarType i"),
-            "void f(const SymInts& a, const std::optional<SymInts>& b, double c, const std::vector<double>& d, bool e, "
-            "const std::vector<bool>& f, std::string_view g, const Scalar& h, Dtype i");
-  EXPECT_EQ(declaration("Device a, Layout b, MemoryFormat c, Generator d, int? e, bool? f, str? g, SymInt? h, Scalar? i"),
-            "void f(Device a, Layout b, MemoryFormat c, Generator& d, std::optional<int64_t> e, std::optional<bool> f, "
-            "std::optional<std::string_view> g, const std::optional<SymInt>& h, const std::optional<Scalar>& i");
+  EXPECT_EQ(
+      declaration("Tensor? a, Tensor[] b, Tensor?[] c, int d, SymInt e, int[] f, int[2] g, int[]? h"),
+      "void f(const std::optional<Tensor>& a, const std::vector<Tensor>& b, const std::vector<std::optional<Tensor>>& "
+      "c, int64_t d, const SymInt& e, const Ints& f, const Ints& g, const OptionalInts& h");
+  EXPECT_EQ(
+      declaration("SymInt[] a, SymInt[]? b, float c, float[] d, bool e, bool[3] f, str g, Scalar h, ScalarType i"),
+      "void f(const SymInts& a, const std::optional<SymInts>& b, double c, const std::vector<double>& d, bool e, "
+      "const std::vector<bool>& f, std::string_view g, const Scalar& h, Dtype i");
+  EXPECT_EQ(
+      declaration("Device a, Layout b, MemoryFormat c, Generator d, int? e, bool? f, str? g, SymInt? h, Scalar? i"),
+      "void f(Device a, Layout b, MemoryFormat c, Generator& d, std::optional<int64_t> e, std::optional<bool> f, "
+      "std::optional<std::string_view> g, const std::optional<SymInt>& h, const std::optional<Scalar>& i");
   EXPECT_EQ(declaration("float a=2, int b=-9223372036854775808, int[2] c=1, int[] d=[], bool[2] e=[True, False], "
                         "int[1]? g=[3], float h=inf"),
             "void f(double a = 2.0, int64_t b = INT64_MIN, const Ints& c = {1, 1}, const Ints& d = {}, const "
             "std::vector<bool>& e = {true, false}, const OptionalInts& g = Ints{3}, double h = "
             "std::numeric_limits<double>::infinity()");
-  EXPECT_EQ(declaration("ScalarType a=long, MemoryFormat b=preserve_format, Device c=cpu, Generator? d=None, str? e='x', "
-                        "int g=Mean"),
-            "void f(Dtype a = kInt64, MemoryFormat b = MemoryFormat::Preserve, Device c = kCPU, Generator* d = nullptr, "
-            "std::optional<std::string_view> e = \"x\", int64_t g = 1");
+  EXPECT_EQ(
+      declaration("ScalarType a=long, MemoryFormat b=preserve_format, Device c=cpu, Generator? d=None, str? e='x', "
+                  "int g=Mean"),
+      "void f(Dtype a = kInt64, MemoryFormat b = MemoryFormat::Preserve, Device c = kCPU, Generator* d = nullptr, "
+      "std::optional<std::string_view> e = \"x\", int64_t g = 1");
 }
 
 TEST(GenerateApi, NamesThatCppHasTaken) {
@@ -170,10 +176,12 @@ TEST(GenerateApi, DefaultsBeforeARequiredParameterAreDropped) {
 }
 
 TEST(GenerateApi, OtherDefaultsThanNoneKeepTheOptionsApart) {
-  const Api api = generate_text("op(\"f(*, ScalarType? dtype=long, Layout? layout=None, Device? device=None, bool? "
-                                "pin_memory=None) -> Tensor\").kernel(f);");
+  const Api api = generate_text(
+      "op(\"f(*, ScalarType? dtype=long, Layout? layout=None, Device? device=None, bool? "
+      "pin_memory=None) -> Tensor\").kernel(f);");
   EXPECT_NE(api.ops_header.find("Tensor f(std::optional<Dtype> dtype = kInt64, std::optional<Layout> layout = "
-                                "std::nullopt, "), std::string::npos);
+                                "std::nullopt, "),
+            std::string::npos);
 }
 
 TEST(GenerateApi, ErrorsNameTheRow) {

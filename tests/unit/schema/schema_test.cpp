@@ -141,8 +141,14 @@ TEST(Schema, WhiteSpaceIsFree) {
 
 TEST(Schema, FloatsRoundTripExactly) {
   std::mt19937_64 random(7);
-  std::vector<double> values = {0.1, 1e-05, 1e300, 5e-324, 123456789012345680.0, 1.0 / 3,
-                                std::numeric_limits<double>::max(), std::numeric_limits<double>::infinity()};
+  std::vector<double> values = {0.1,
+                                1e-05,
+                                1e300,
+                                5e-324,
+                                123456789012345680.0,
+                                1.0 / 3,
+                                std::numeric_limits<double>::max(),
+                                std::numeric_limits<double>::infinity()};
   for (int i = 0; i < 2000; ++i) {
     const double value = std::bit_cast<double>(random());
     if (std::isfinite(value)) values.push_back(value);
@@ -292,10 +298,18 @@ TEST(Schema, MutatedTextsAreRefusedOrRoundTrip) {
     for (size_t edits = 1 + below(3); edits > 0 && !text.empty(); --edits) {
       const size_t at = below(text.size());
       switch (below(4)) {
-        case 0: text.erase(at, 1 + below(4)); break;
-        case 1: text.insert(at, 1, alphabet[below(alphabet.size())]); break;
-        case 2: text[at] = static_cast<char>(below(256)); break;
-        default: text.insert(at, text.substr(below(text.size()), 1 + below(12))); break;
+        case 0:
+          text.erase(at, 1 + below(4));
+          break;
+        case 1:
+          text.insert(at, 1, alphabet[below(alphabet.size())]);
+          break;
+        case 2:
+          text[at] = static_cast<char>(below(256));
+          break;
+        default:
+          text.insert(at, text.substr(below(text.size()), 1 + below(12)));
+          break;
       }
     }
     Schema schema;
