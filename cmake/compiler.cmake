@@ -19,9 +19,14 @@ if(NOT CMAKE_CXX_COMPILER_LAUNCHER)
   endif()
 endif()
 
-# Linking LLVM is most of the link: the faster linkers take a third of the time of the default one.
+# Linking LLVM is most of the link: the faster linkers take a third of the time of the default one. (Gold complains about
+# the symbols of clang's sanitizers.)
 include(CheckLinkerFlag)
-foreach(linker lld gold)
+set(linkers lld)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  list(APPEND linkers gold)
+endif()
+foreach(linker IN LISTS linkers)
   check_linker_flag(CXX -fuse-ld=${linker} TENON_HAVE_${linker})
   if(TENON_HAVE_${linker})
     add_link_options(-fuse-ld=${linker})
@@ -53,5 +58,5 @@ if(TENON_SANITIZE)
   add_compile_options(${sanitizer})
   add_link_options(${sanitizer})
   # GCC's sanitizers make it see uninitialised values that are not there.
-  target_compile_options(tenon_flags INTERFACE -Wno-maybe-uninitialized)
+  target_compile_options(tenon_flags INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
 endif()

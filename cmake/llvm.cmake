@@ -12,8 +12,8 @@ target_link_libraries(tenon_llvm PRIVATE tenon_flags tenon_dependencies)
 if(NOT LLVM_ENABLE_RTTI)
   target_compile_options(tenon_llvm PRIVATE -fno-rtti)
 endif()
-# GCC 12 warns about code inlined from LLVM's headers.
-target_compile_options(tenon_llvm PRIVATE -Wno-unused-parameter -Wno-maybe-uninitialized -fvisibility-inlines-hidden)
+# GCC 12 sees uninitialised values in what it inlines from LLVM's headers.
+target_compile_options(tenon_llvm PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized> -fvisibility-inlines-hidden)
 if(TENON_GENERATED_HEADERS)
   add_dependencies(tenon_llvm tenon_generated_api)
 endif()

@@ -53,7 +53,8 @@ endif()
 add_test(NAME includes COMMAND ${PROJECT_SOURCE_DIR}/tools/check_includes)
 add_test(NAME includes_of_the_test COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/tests/tools/check_includes_test.py)
 add_test(NAME seeds_counter COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/tests/tools/seeds_test.py)
-set_tests_properties(includes includes_of_the_test seeds_counter PROPERTIES LABELS repository)
+add_test(NAME bench_report COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/tests/tools/bench_test.py $<TARGET_FILE:tenon_bench>)
+set_tests_properties(includes includes_of_the_test seeds_counter bench_report PROPERTIES LABELS repository)
 
 # An outside project builds against an installed copy. A sanitized library needs a sanitized program, which users do not have.
 if(NOT TENON_SANITIZE)
