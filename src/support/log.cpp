@@ -22,6 +22,8 @@ unsigned parse_topics(std::string_view list) {
     size_t comma = list.find(',');
     std::string_view word = list.substr(0, comma);
     list = comma == std::string_view::npos ? std::string_view() : list.substr(comma + 1);
+    while (word.starts_with(' ')) word.remove_prefix(1);
+    while (word.ends_with(' ')) word.remove_suffix(1);
     if (word.empty()) continue;
     if (word == "all") {
       mask = (1u << kTopics) - 1;

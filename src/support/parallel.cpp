@@ -1,8 +1,7 @@
+#include <pthread.h>
+#include <sched.h>
 #include <tenon/support/error.h>
 #include <tenon/support/parallel.h>
-
-#include <omp.h>
-#include <pthread.h>
 
 #include <algorithm>
 #include <atomic>
@@ -10,28 +9,65 @@
 #include <exception>
 #include <mutex>
 
+#include "support/thread_team.h"
+
 namespace tenon {
 namespace {
 
+// The cores that this process may run on.
+int available_cores() {
+  cpu_set_t cores;
+  if (sched_getaffinity(0, sizeof(cores), &cores) != 0) return 1;
+  return std::max(1, CPU_COUNT(&cores));
+}
+
 int default_threads() {
-  if (const char* text = std::getenv("TENON_NUM_THREADS")) {
-    char* end = nullptr;
-    long count = std::strtol(text, &end, 10);
-    if (*text == '\0' || *end != '\0' || count < 1 || count > 4096)
-      fail("[TENON_NUM_THREADS] expected a number from 1 to 4096, got '{}'", text);
-    return static_cast<int>(count);
-  }
-  return std::max(1, omp_get_num_procs());
+  const char* text = std::getenv("TENON_NUM_THREADS");
+  if (!text) return available_cores();
+  char* end = nullptr;
+  long count = std::strtol(text, &end, 10);
+  if (*text == '\0' || *end != '\0' || count < 1 || count > 4096)
+    fail("[TENON_NUM_THREADS] expected a number from 1 to 4096, got '{}'", text);
+  return static_cast<int>(count);
 }
 
 std::atomic<int> requested{0};
-std::atomic<bool> busy{false};    // one caller has the pool; others run alone
-std::atomic<bool> forked{false};  // libgomp's threads do not survive a fork: run alone from then on
+std::atomic<bool> busy{false};    // one caller has the threads; others run alone
+std::atomic<bool> forked{false};  // the threads do not survive a fork: run alone from then on
 
-void watch_forks() {
-  static std::once_flag once;
-  std::call_once(once, [] { pthread_atfork(nullptr, nullptr, [] { forked = true; }); });
-}
+// From the start, not from the first use: oneDNN may have started OpenMP's threads without us.
+[[maybe_unused]] const int watch_forks = pthread_atfork(nullptr, nullptr, [] { forked = true; });
+
+// One call of `parallel_for`.
+struct Job {
+  int64_t count, grain;
+  int64_t blocks;  // of `grain` elements, the last one perhaps shorter
+  int parts;
+  void (*body)(void*, int64_t, int64_t);
+  void* state;
+  std::mutex mutex;
+  std::exception_ptr thrown;
+  int thrown_part = 0;
+
+  int64_t begin_of(int part) const {
+    int64_t each = blocks / parts, extra = blocks % parts;
+    int64_t block = each * part + std::min<int64_t>(extra, part);
+    return block >= blocks ? count : block * grain;
+  }
+  void run(int part) { body(state, begin_of(part), begin_of(part + 1)); }
+
+  // Of several exceptions the one of the first part survives, whatever the timing.
+  void run_catching(int part) {
+    try {
+      run(part);
+    } catch (...) {
+      std::lock_guard lock(mutex);
+      if (thrown && thrown_part < part) return;
+      thrown = std::current_exception();
+      thrown_part = part;
+    }
+  }
+};
 
 }  // namespace
 
@@ -52,28 +88,19 @@ namespace support {
 void parallel_for_erased(int64_t count, int64_t grain, void (*body)(void*, int64_t, int64_t), void* state) {
   if (count <= 0) return;
   grain = std::max<int64_t>(grain, 1);
-  int64_t blocks = (count + grain - 1) / grain;
-  int64_t parts = std::min<int64_t>(blocks, num_threads());
-  if (parts <= 1 || forked.load(std::memory_order_relaxed) || busy.exchange(true, std::memory_order_acquire)) {
-    body(state, 0, count);
+  int64_t blocks = (count - 1) / grain + 1;
+  int parts = static_cast<int>(std::min<int64_t>(blocks, num_threads()));
+  if (parts == 1) return body(state, 0, count);
+
+  Job job{count, grain, blocks, parts, body, state, {}, {}, 0};
+  if (forked.load(std::memory_order_relaxed) || busy.exchange(true, std::memory_order_acquire)) {
+    // The same ranges one after the other, so that results do not depend on who else is running.
+    for (int part = 0; part < parts; ++part) job.run(part);
     return;
   }
-  watch_forks();
-  std::exception_ptr thrown;
-  std::mutex thrown_mutex;
-#pragma omp parallel for num_threads(static_cast<int>(parts)) schedule(static, 1)
-  for (int64_t part = 0; part < parts; ++part) {
-    int64_t begin = blocks * part / parts * grain;
-    int64_t end = std::min(count, blocks * (part + 1) / parts * grain);
-    try {
-      body(state, begin, end);
-    } catch (...) {
-      std::lock_guard lock(thrown_mutex);
-      if (!thrown) thrown = std::current_exception();
-    }
-  }
+  run_parts(parts, [](void* all, int part) { static_cast<Job*>(all)->run_catching(part); }, &job);
   busy.store(false, std::memory_order_release);
-  if (thrown) std::rethrow_exception(thrown);
+  if (job.thrown) std::rethrow_exception(job.thrown);
 }
 
 }  // namespace support

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include <string>
+#include <utility>
 
 namespace tenon {
 
@@ -20,15 +21,17 @@ class [[nodiscard]] Decision {
   template <typename... Args>
   static Decision forbid(fmt::format_string<Args...> why, Args&&... args) {
     Decision decision;
+    decision.allowed_ = false;
     decision.why_ = fmt::format(why, std::forward<Args>(args)...);
     return decision;
   }
 
-  explicit operator bool() const { return why_.empty(); }
+  explicit operator bool() const { return allowed_; }
   // Empty when allowed.
   const std::string& why() const { return why_; }
 
  private:
+  bool allowed_ = true;
   std::string why_;
 };
 

@@ -1,6 +1,7 @@
 // The one thread pool. `parallel_for` splits [0, count) into at most `num_threads()` contiguous ranges whose
-// starts are multiples of `grain`, and runs them at once. A nested or concurrent call runs alone on its own
-// thread; a forked child runs single-threaded. The split depends on `count`, `grain` and `num_threads()` only.
+// starts are multiples of `grain`, and runs them at once. A nested or concurrent call, and any call in a forked
+// child, runs its ranges one after the other on its own thread. So the split depends on `count`, `grain` and
+// `num_threads()` only. An exception reaches the caller when all ranges have ended: the one of the first range.
 //
 //   parallel_for(n, 1024, [&](int64_t begin, int64_t end) { ... });
 #pragma once

@@ -20,11 +20,12 @@ class SmallVector {
   using const_iterator = const T*;
 
   SmallVector() = default;
-  explicit SmallVector(size_t count, const T& value = T()) { resize(count, value); }
+  // By way of the default constructor, so that the destructor runs should an element throw.
+  explicit SmallVector(size_t count, const T& value = T()) : SmallVector() { resize(count, value); }
   SmallVector(std::initializer_list<T> items) : SmallVector(items.begin(), items.end()) {}
   explicit SmallVector(std::span<const T> items) : SmallVector(items.begin(), items.end()) {}
   template <std::input_iterator It>
-  SmallVector(It first, It last) {
+  SmallVector(It first, It last) : SmallVector() {
     for (; first != last; ++first) push_back(*first);
   }
   SmallVector(const SmallVector& other) : SmallVector(other.begin(), other.end()) {}
@@ -72,9 +73,11 @@ class SmallVector {
       // Built before growing: an argument may live inside this vector.
       T made(std::forward<Args>(args)...);
       grow(size_ + 1);
-      return *new (data_ + size_++) T(std::move(made));
+      new (data_ + size_) T(std::move(made));
+    } else {
+      new (data_ + size_) T(std::forward<Args>(args)...);
     }
-    return *new (data_ + size_++) T(std::forward<Args>(args)...);
+    return data_[size_++];  // counted only once it exists: its constructor may throw
   }
   void push_back(const T& item) { emplace_back(item); }
   void push_back(T&& item) { emplace_back(std::move(item)); }
@@ -84,8 +87,13 @@ class SmallVector {
     size_ = 0;
   }
   void resize(size_t count, const T& value = T()) {
+    if (count > capacity_) {
+      T kept = value;  // it may live inside this vector
+      grow(count);
+      while (size_ < count) emplace_back(kept);
+      return;
+    }
     while (size_ > count) pop_back();
-    reserve(count);
     while (size_ < count) emplace_back(value);
   }
   T* insert(const T* where, T item) {

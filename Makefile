@@ -1,0 +1,55 @@
+# For people. A target installs what is missing (tools/setup), configures, builds and runs.
+.DEFAULT_GOAL := help
+.PHONY: help build demo test bench seeds debug asan tsan fuzz format clean
+
+# $(call build,preset,folder,targets): Ninja runs CMake again when a CMake file changes; only the presets are beyond its
+# sight, hence the comparison of dates.
+define build
+@tools/setup $(4)
+@[ $(2)/build.ninja -nt CMakePresets.json ] || cmake --preset $(1)
+cmake --build $(2) --parallel $(or $(JOBS),$(shell nproc)) $(addprefix --target ,$(3))
+endef
+CTEST := ctest -j2 --output-on-failure --test-dir
+
+help:  ## this list
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 10
+
+build:  ## the library, the tools and the tests, in build/
+	$(call build,release,build)
+
+demo:  ## trains a small network, eager and compiled, and prints a table
+	$(call build,release,build,demo)
+	@build/demo
+
+test: build  ## every test that runs on a machine without a GPU
+	@$(CTEST) build
+
+bench:  ## measures, prints a table and writes build/bench.json
+	$(call build,release,build,tenon_bench)
+	@build/bench/bench --json build/bench.json
+
+seeds:  ## counts the cases of the seed documents that have a passing test
+	$(call build,release,build,tests_seeds_if_any)
+	@tools/seeds --build build
+
+debug:  ## the tests without optimisation, in build/debug
+	$(call build,debug,build/debug)
+	@$(CTEST) build/debug
+
+asan:  ## the tests under the address and undefined-behaviour sanitizers, in build/asan
+	$(call build,asan,build/asan)
+	@$(CTEST) build/asan
+
+tsan:  ## the tests under the thread sanitizer, in build/tsan
+	$(call build,tsan,build/tsan)
+	@$(CTEST) build/tsan
+
+fuzz:  ## builds the libFuzzer targets with clang-19, in build/fuzz
+	$(call build,fuzz,build/fuzz,,fuzz)
+
+format:  ## clang-format on every source file
+	@tools/setup format
+	git ls-files '*.cpp' '*.h' | xargs clang-format-19 -i
+
+clean:  ## removes the build folder
+	rm -rf build

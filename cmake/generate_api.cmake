@@ -1,0 +1,21 @@
+# tools/generate_api reads the rows of src/ops and writes the C++ API: two headers and a source, each only if it changed,
+# so that editing a kernel does not rebuild the world.
+file(GLOB TENON_GENERATOR_SOURCES CONFIGURE_DEPENDS tools/generate_api/*.cpp)
+file(GLOB TENON_ROW_FILES CONFIGURE_DEPENDS src/ops/*.cpp)
+if(TENON_GENERATOR_SOURCES)
+  add_executable(generate_api ${TENON_GENERATOR_SOURCES} $<TARGET_OBJECTS:tenon_base>)
+  target_link_libraries(generate_api PRIVATE tenon_flags tenon_dependencies)
+endif()
+
+if(TENON_GENERATOR_SOURCES AND TENON_ROW_FILES)
+  set(include_dir ${TENON_GENERATED_DIR}/include/tenon/generated)
+  set(TENON_GENERATED_HEADERS ${include_dir}/tensor_methods.h ${include_dir}/ops.h)
+  set(TENON_GENERATED_SOURCES ${TENON_GENERATED_DIR}/src/ops.cpp)
+  file(MAKE_DIRECTORY ${include_dir} ${TENON_GENERATED_DIR}/src)
+  add_custom_command(
+    OUTPUT ${TENON_GENERATED_HEADERS} ${TENON_GENERATED_SOURCES}
+    COMMAND generate_api --out ${include_dir} --source-out ${TENON_GENERATED_DIR}/src ${TENON_ROW_FILES}
+    DEPENDS generate_api ${TENON_ROW_FILES}
+    COMMENT "Generating the C++ API from the rows" VERBATIM)
+  add_custom_target(tenon_generated_api DEPENDS ${TENON_GENERATED_HEADERS} ${TENON_GENERATED_SOURCES})
+endif()

@@ -1,0 +1,17 @@
+# find_package(tenon) from another project gives the target tenon::tenon.
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+install(TARGETS tenon EXPORT tenonTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(DIRECTORY include/tenon ${TENON_GENERATED_DIR}/include/tenon DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+  FILES_MATCHING PATTERN *.h)
+if(TARGET tenon_tool)
+  install(TARGETS tenon_tool RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endif()
+
+set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/tenon)
+install(EXPORT tenonTargets NAMESPACE tenon:: DESTINATION ${package_dir})
+configure_package_config_file(cmake/tenonConfig.cmake.in ${PROJECT_BINARY_DIR}/tenonConfig.cmake
+  INSTALL_DESTINATION ${package_dir})
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/tenonConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/tenonConfig.cmake ${PROJECT_BINARY_DIR}/tenonConfigVersion.cmake
+  DESTINATION ${package_dir})

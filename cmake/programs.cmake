@@ -1,0 +1,33 @@
+# The command-line tool, the demo, the examples and the benchmarks. All have line tables (-g1), so that an error can name
+# the user's line.
+function(tenon_program name)
+  add_executable(${name} ${ARGN})
+  target_link_libraries(${name} PRIVATE tenon tenon_flags)
+  target_compile_options(${name} PRIVATE -g1)
+endfunction()
+
+file(GLOB sources CONFIGURE_DEPENDS tools/tenon/*.cpp)
+if(sources)
+  tenon_program(tenon_tool ${sources})
+  set_target_properties(tenon_tool PROPERTIES OUTPUT_NAME tenon)
+endif()
+
+file(GLOB sources CONFIGURE_DEPENDS demo/*.cpp)
+if(sources)
+  tenon_program(demo ${sources})
+endif()
+
+file(GLOB sources CONFIGURE_DEPENDS examples/*.cpp)
+foreach(source IN LISTS sources)
+  get_filename_component(name ${source} NAME_WE)
+  tenon_program(example_${name} ${source})
+  set_target_properties(example_${name} PROPERTIES
+    RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/examples OUTPUT_NAME ${name})
+endforeach()
+
+file(GLOB sources CONFIGURE_DEPENDS bench/*.cpp)
+if(sources)
+  tenon_program(tenon_bench ${sources})
+  set_target_properties(tenon_bench PROPERTIES
+    RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bench OUTPUT_NAME bench)
+endif()

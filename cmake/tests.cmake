@@ -1,0 +1,75 @@
+# One executable per kind of test, `tests_<kind>`, from every *_test.cpp below tests/<kind>; the kind is the CTest label.
+# An executable is several CTest entries, each a share of its cases, so that `ctest -j` has something to balance.
+enable_testing()
+find_package(GTest REQUIRED)
+find_package(PkgConfig REQUIRED)
+find_package(Python3 REQUIRED COMPONENTS Interpreter)
+pkg_check_modules(Z3 REQUIRED IMPORTED_TARGET z3)
+
+set(TENON_TEST_CACHE ${PROJECT_BINARY_DIR}/test_cache)
+# Waiting threads sleep: two tests at a time share the cores.
+set(TENON_TEST_ENVIRONMENT TENON_CACHE=${TENON_TEST_CACHE} OMP_WAIT_POLICY=passive
+  TSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/cmake/tsan_suppressions.txt
+  UBSAN_OPTIONS=print_stacktrace=1)
+
+add_library(tests_main OBJECT tests/main.cpp)
+target_link_libraries(tests_main PUBLIC tenon GTest::gtest GTest::gmock PRIVATE tenon_flags)
+target_compile_definitions(tests_main PRIVATE TENON_TEST_CACHE="${TENON_TEST_CACHE}")
+
+function(tenon_tests kind shares)
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS tests/${kind}/*_test.cpp)
+  if(NOT sources)
+    return()
+  endif()
+  set(name tests_${kind})
+  add_executable(${name} ${sources})
+  # -g1: tests look at the places that errors name.
+  target_compile_options(${name} PRIVATE -g1)
+  target_compile_definitions(${name} PRIVATE TENON_SOURCE_DIR="${PROJECT_SOURCE_DIR}" TENON_BINARY_DIR="${PROJECT_BINARY_DIR}")
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+  target_link_libraries(${name} PRIVATE tests_main tenon_flags ${ARGN})
+  target_precompile_headers(${name} PRIVATE cmake/precompiled.h <gtest/gtest.h>)
+  foreach(share RANGE 1 ${shares})
+    math(EXPR index "${share} - 1")
+    add_test(NAME ${kind}.${share}_of_${shares} COMMAND ${name} --gtest_brief=1)
+    set_tests_properties(${kind}.${share}_of_${shares} PROPERTIES LABELS ${kind} TIMEOUT 600
+      ENVIRONMENT "${TENON_TEST_ENVIRONMENT};GTEST_TOTAL_SHARDS=${shares};GTEST_SHARD_INDEX=${index}")
+  endforeach()
+endfunction()
+
+tenon_tests(unit 6 PkgConfig::Z3)
+tenon_tests(ops 6)
+tenon_tests(golden 2)
+tenon_tests(errors 2)
+tenon_tests(fuzz 4)
+tenon_tests(seeds 4)
+
+# `make seeds` builds this, whether or not a seed has a test yet.
+add_custom_target(tests_seeds_if_any)
+if(TARGET tests_seeds)
+  add_dependencies(tests_seeds_if_any tests_seeds)
+endif()
+
+add_test(NAME includes COMMAND ${PROJECT_SOURCE_DIR}/tools/check_includes)
+add_test(NAME includes_of_the_test COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/tests/tools/check_includes_test.py)
+add_test(NAME seeds_counter COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/tests/tools/seeds_test.py)
+add_test(NAME bench_report COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/tests/tools/bench_test.py $<TARGET_FILE:tenon_bench>)
+set_tests_properties(includes includes_of_the_test seeds_counter bench_report PROPERTIES LABELS repository)
+
+# An outside project builds against an installed copy. A sanitized library needs a sanitized program, which users do not have.
+if(NOT TENON_SANITIZE)
+  add_test(NAME install_consumer COMMAND ${CMAKE_COMMAND}
+    -DBUILD=${PROJECT_BINARY_DIR} -DSOURCE=${PROJECT_SOURCE_DIR}/tests/install
+    -P ${PROJECT_SOURCE_DIR}/tests/install/run.cmake)
+  set_tests_properties(install_consumer PROPERTIES LABELS repository ENVIRONMENT "${TENON_TEST_ENVIRONMENT}")
+endif()
+
+# libFuzzer targets, with the fuzz preset alone: tests/fuzz/<name>_fuzzer.cpp.
+if(TENON_SANITIZE STREQUAL "fuzzer")
+  file(GLOB sources CONFIGURE_DEPENDS tests/fuzz/*_fuzzer.cpp)
+  foreach(source IN LISTS sources)
+    get_filename_component(name ${source} NAME_WE)
+    tenon_program(${name} ${source})
+    target_link_options(${name} PRIVATE -fsanitize=fuzzer)
+  endforeach()
+endif()
