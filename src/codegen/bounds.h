@@ -1,12 +1,12 @@
 // Small switches of code generation that enter the cache key.
 #pragma once
 
-#include <tenon/support/error.h>
+#include <tenon/generated/version.h>
 
 namespace tenon::codegen {
 
-// Changes whenever generated code does, so that old entries of the object cache are not used.
-constexpr const char* kVersion = "0.1.0";
+// The digest changes whenever generated code may, so that old entries of the object cache are not used.
+constexpr const char* kVersion = TENON_VERSION " " TENON_CODEGEN_DIGEST;
 
 // Whether kernels check every access against the stated extents of their buffers: in builds with the address
 // sanitizer, which cannot see into generated code. Tests turn it on.

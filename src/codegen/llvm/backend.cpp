@@ -3,6 +3,8 @@
 #include "emitter.h"
 #include "target.h"
 
+#include "../bounds.h"
+
 #include <llvm/IR/LegacyPassManager.h>
 #include <llvm/IR/LLVMContext.h>
 #include <llvm/IR/Module.h>
@@ -44,15 +46,13 @@ GeneratedObject generate_object(const loop::Kernel& kernel, int bits, bool want_
   module.setTargetTriple(machine->getTargetTriple().str());
   module.setDataLayout(machine->createDataLayout());
   emit_kernel(kernel, target_spec(bits), module);
-#ifndef NDEBUG
   std::string problem;
   llvm::raw_string_ostream problem_stream(problem);
-  if (llvm::verifyModule(module, &problem_stream)) {
+  if ((want_text || bounds_checks()) && llvm::verifyModule(module, &problem_stream)) {
     std::string text;
     llvm::raw_string_ostream(text) << module;
     TENON_ASSERT(false, "{}\n{}\n{}", problem, loop::to_string(kernel), text);
   }
-#endif
   simplify(module);
   GeneratedObject result;
   if (want_text) {

@@ -103,8 +103,10 @@ void Emitter::counted_loop(const Loop& loop, Value* begin, Value* end, VectorLoo
     }
   }
 
-  scopes_.push_back({.is_entry = true, .block = entry});
-  scopes_.push_back({});
+  scopes_.emplace_back();
+  scopes_.back().is_entry = true;
+  scopes_.back().block = entry;
+  scopes_.emplace_back();
   const size_t id = static_cast<size_t>(loop.index.symbol_id());
   symbols_[id].parts = {index};
   symbol_levels_[id] = top();

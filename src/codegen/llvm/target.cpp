@@ -3,6 +3,7 @@
 #include <tenon/codegen/compile.h>
 
 #include <fmt/format.h>
+#include <llvm/ADT/StringMap.h>
 #include <llvm/Config/llvm-config.h>
 #include <llvm/MC/TargetRegistry.h>
 #include <llvm/Support/TargetSelect.h>
