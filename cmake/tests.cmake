@@ -37,7 +37,7 @@ function(tenon_tests kind shares)
   endforeach()
 endfunction()
 
-tenon_tests(unit 6 PkgConfig::Z3)
+tenon_tests(unit 6 PkgConfig::Z3 $<TARGET_NAME_IF_EXISTS:generate_api_parts>)
 tenon_tests(ops 6)
 tenon_tests(golden 2)
 tenon_tests(errors 2)
