@@ -50,11 +50,16 @@ if(TARGET tests_seeds)
   add_dependencies(tests_seeds_if_any tests_seeds)
 endif()
 
-add_test(NAME includes COMMAND ${PROJECT_SOURCE_DIR}/tools/check_includes)
-add_test(NAME includes_of_the_test COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/tests/tools/check_includes_test.py)
-add_test(NAME seeds_counter COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/tests/tools/seeds_test.py)
-add_test(NAME bench_report COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/tests/tools/bench_test.py $<TARGET_FILE:tenon_bench>)
-set_tests_properties(includes includes_of_the_test seeds_counter bench_report PROPERTIES LABELS repository)
+# The tools, and the rules of the repository.
+function(tenon_repository_test name)
+  add_test(NAME ${name} COMMAND Python3::Interpreter ${ARGN})
+  set_tests_properties(${name} PROPERTIES LABELS repository ENVIRONMENT "${TENON_TEST_ENVIRONMENT}")
+endfunction()
+tenon_repository_test(includes ${PROJECT_SOURCE_DIR}/tools/check_includes)
+tenon_repository_test(includes_test ${PROJECT_SOURCE_DIR}/tests/tools/check_includes_test.py)
+tenon_repository_test(seeds_counter_test ${PROJECT_SOURCE_DIR}/tests/tools/seeds_test.py)
+tenon_repository_test(setup_test ${PROJECT_SOURCE_DIR}/tests/tools/setup_test.py)
+tenon_repository_test(bench_report_test ${PROJECT_SOURCE_DIR}/tests/tools/bench_test.py $<TARGET_FILE:tenon_bench>)
 
 # An outside project builds against an installed copy. A sanitized library needs a sanitized program, which users do not have.
 if(NOT TENON_SANITIZE)
