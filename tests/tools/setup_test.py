@@ -37,8 +37,10 @@ class Setup(unittest.TestCase):
         environment = {"PATH": self.folder + ":/usr/bin:/bin", "MISSING": missing}
         done = subprocess.run([os.path.join(ROOT, "tools", "setup"), *parts], env=environment, capture_output=True,
                               text=True, stdin=subprocess.DEVNULL)
-        commands = open(self.log, encoding="utf-8").read().splitlines() if os.path.exists(self.log) else []
-        return done, commands
+        if not os.path.exists(self.log):
+            return done, []
+        with open(self.log, encoding="utf-8") as log:
+            return done, log.read().splitlines()
 
     def test_silent_when_all_is_there(self):
         done, commands = self.run_setup()
