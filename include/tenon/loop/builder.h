@@ -16,6 +16,7 @@
 #include <tenon/loop/kernel.h>
 
 #include <functional>
+#include <initializer_list>
 #include <unordered_map>
 
 namespace tenon::loop {
@@ -65,6 +66,7 @@ class Builder {
   void store(int buffer, sym::Expr index, Lane value);
   Lane constant(double value, Dtype dtype);
   Lane constant(int64_t value, Dtype dtype);
+  Lane constant(int value, Dtype dtype) { return constant(int64_t{value}, dtype); }
   Lane parameter(int scalar);
   Lane index(sym::Expr expr);         // its value, as int64
   sym::Expr bind_index(Lane int64_value, sym::Range range = {});
@@ -84,9 +86,14 @@ class Builder {
 
  private:
   struct Scope;
+  struct Notes;
   Lane emit(Op op);
+  Lane apply(OpCode code, std::initializer_list<Lane> operands);
+  void require_own(Lane lane) const;
+  sym::Expr fresh_symbol(const char* prefix, sym::Range range);
 
   Kernel kernel_;
+  std::unique_ptr<Notes> notes_;
   std::vector<std::unique_ptr<Scope>> scopes_;
   int next_index_ = 0;
 };

@@ -37,7 +37,8 @@
 // * Arithmetic is that of the dtype: integers wrap (division and remainder by zero yield 0, INT_MIN / -1 yields
 //   INT_MIN); floats follow IEEE, round to nearest even, never contracted; halves never appear in arithmetic: a load
 //   from a half buffer widens to f32 and a store rounds; `Cast` to a half dtype rounds and keeps f32 as the value's
-//   type (`rounded` names the half). Bool values are 0 or 1. uint8 is unsigned in comparisons, division and casts.
+//   type (`rounded` names the half); it rounds once from f64, and integers go through f32. Bool values are 0 or 1.
+//   uint8 is unsigned in comparisons, division and casts.
 // * `Cast` float → integer truncates towards zero; NaN gives 0 and values out of range saturate, then wrap for
 //   dtypes narrower than 32 bits as PyTorch's x86 builds do (via int32); to bool: != 0.
 // * `Check` records the number of a failed condition: the kernel goes on, with undefined results, and its caller turns
@@ -81,8 +82,12 @@ enum class OpCode : uint8_t {
   Reduce,
   Count_,
 };
-// Div of integers truncates towards zero; FloorDiv rounds down (floats too); Rem has the sign of the dividend (fmod), Mod
-// that of the divisor. Not: logical for Bool, bitwise for integers. Min and Max propagate NaN.
+// Div of integers truncates towards zero; FloorDiv rounds down (floats: floor(a / b)); Rem has the sign of the dividend
+// (fmod), Mod that of the divisor (r = rem(a, b), plus b if r is not 0 and their signs differ). Not: logical for Bool,
+// bitwise for integers. Max is a if a > b or a is NaN, else b; Min likewise: both propagate NaN, and of zeros of either
+// sign give the second. Round is to nearest, ties to even. Sign is (a > 0) - (a < 0): 0 for NaN. Rsqrt is 1 / sqrt(a),
+// rounded twice. Integer Pow wraps; a negative exponent gives 0 except for the bases 1 and -1 (and 0 for base 0). Shl by
+// the width or more, or by a negative count, gives 0; Shr then gives 0, or -1 for a negative number.
 
 enum class ReduceKind : uint8_t { Sum, Product, Max, Min, Any, All };
 
@@ -115,9 +120,9 @@ struct Op {
   ValueId operands[3] = {kNone, kNone, kNone};
   int32_t buffer = -1;              // Load, Store
   int32_t parameter = -1;           // Parameter: which scalar; Check: its number
-  sym::Expr index;                  // Load, Store, Index, Random; BindIndex: the symbol that it binds
+  sym::Expr index = {};             // Load, Store, Index, Random; BindIndex: the symbol that it binds
   ReduceKind reduce = ReduceKind::Sum;
-  Number number;                    // Constant
+  Number number = {};               // Constant
   bool has_rounding = false;        // Cast to a half: `rounded` names it, `dtype` is Float32
   Dtype rounded = Dtype::Float32;
 };

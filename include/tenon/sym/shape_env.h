@@ -6,12 +6,15 @@
 // `DataDependentError`. Guards are what must hold for the capture to be used again.
 #pragma once
 
-#include <tenon/sym/sym_int.h>
+#include <tenon/support/intrusive.h>
+#include <tenon/sym/expr.h>
 
 #include <string>
 #include <vector>
 
 namespace tenon {
+
+class SymInt;
 
 class DataDependentError : public Error {
  public:
@@ -39,8 +42,6 @@ class ShapeEnv : public Counted {
   SymInt create_number(int64_t hint, std::string source);
   // An unbacked symbol.
   SymInt create_unbacked(Range range = {});
-
-  SymInt constant(int64_t value) { return SymInt(value); }
 
   // Decides a condition as told above.
   bool decide(Expr condition);
@@ -86,3 +87,6 @@ class ShapeEnv : public Counted {
 
 }  // namespace sym
 }  // namespace tenon
+
+// `SymInt` holds a counted reference to its environment, so the two headers come together.
+#include <tenon/sym/sym_int.h>

@@ -9,18 +9,14 @@
 //   int64_t fixed = int64_t(n);          // guards n == its hint
 #pragma once
 
-#include <tenon/sym/expr.h>
-
 #include <tenon/support/intrusive.h>
+#include <tenon/sym/expr.h>
+#include <tenon/sym/shape_env.h>
 #include <tenon/support/small_vector.h>
 
 #include <concepts>
 
 namespace tenon {
-
-namespace sym {
-class ShapeEnv;
-}
 
 class SymBool;
 

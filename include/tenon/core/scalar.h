@@ -1,0 +1,49 @@
+// A number of a kind known only at run time: bool, integer (plain or symbolic) or real.
+#pragma once
+
+#include <tenon/core/dtype.h>
+#include <tenon/sym/sym_int.h>
+
+#include <concepts>
+#include <string>
+
+namespace tenon {
+
+class Scalar {
+ public:
+  enum class Kind : uint8_t { Bool, Int, Real };
+
+  Scalar() = default;
+  Scalar(bool value) : kind_(Kind::Bool), integer_(static_cast<int64_t>(value)) {}
+  template <std::integral T>
+    requires(!std::same_as<T, bool>)
+  Scalar(T value) : kind_(Kind::Int), integer_(static_cast<int64_t>(value)) {}
+  template <std::floating_point T>
+  Scalar(T value) : kind_(Kind::Real), real_(static_cast<double>(value)) {}
+  Scalar(const SymInt& value) : kind_(Kind::Int), integer_(value) {}
+
+  Kind kind() const { return kind_; }
+  bool is_real() const { return kind_ == Kind::Real; }
+  bool is_symbolic() const { return integer_.is_symbolic(); }
+  const SymInt& integer() const { return integer_; }  // of a Bool or Int
+  double real() const { return real_; }               // of a Real
+  // The value in that type; a symbolic one is pinned.
+  double to_double() const { return is_real() ? real_ : static_cast<double>(int64_t(integer_)); }
+  int64_t to_int() const { return is_real() ? static_cast<int64_t>(real_) : int64_t(integer_); }
+  bool to_bool() const { return is_real() ? real_ != 0 : int64_t(integer_) != 0; }
+  explicit operator double() const { return to_double(); }
+  explicit operator float() const { return static_cast<float>(to_double()); }
+  explicit operator int64_t() const { return to_int(); }
+  explicit operator bool() const { return to_bool(); }
+
+  // The dtype that the number alone would have: bool, int64, or the default float32.
+  Dtype dtype() const;
+  std::string str() const;
+
+ private:
+  Kind kind_ = Kind::Int;
+  SymInt integer_;
+  double real_ = 0;
+};
+
+}  // namespace tenon

@@ -1,0 +1,244 @@
+// `Tensor`: a strided view of a storage. A handle; copying it shares the tensor.
+//
+// Sizes are plain numbers, or symbolic in a fake tensor: then `sizes()` raises and `sym_sizes()` does not. `size(d)`,
+// `stride(d)` and `numel()` give `SymInt`s, plain or not.
+//
+//   Tensor x = randn({2, 3});
+//   Tensor y = (x * 2).sum(1);
+//   y.backward();               // see autograd
+#pragma once
+
+#include <tenon/core/device.h>
+#include <tenon/core/dispatch_key.h>
+#include <tenon/core/dtype.h>
+#include <tenon/core/half.h>
+#include <tenon/core/lists.h>
+#include <tenon/core/scalar.h>
+#include <tenon/core/storage.h>
+#include <tenon/support/error.h>
+
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <tuple>
+#include <vector>
+
+namespace tenon {
+
+class Generator;
+
+struct TensorOptions {
+  std::optional<Dtype> dtype;
+  std::optional<Layout> layout;
+  std::optional<Device> device;
+  std::optional<bool> pin_memory;
+
+  TensorOptions() = default;
+  TensorOptions(Dtype element) : dtype(element) {}
+  TensorOptions(Device place) : device(place) {}
+  TensorOptions(Dtype element, Device place) : dtype(element), device(place) {}
+};
+
+// How often the data behind a tensor has been written; shared by views and `detach`.
+class Version final : public Counted {
+ public:
+  std::atomic<int64_t> count{0};
+};
+
+// Symbolic sizes, in place of plain ones.
+struct SymGeometry {
+  SymInts sizes, strides;
+  SymInt offset;
+};
+
+// What other rooms attach to a tensor.
+class TensorSlot {
+ public:
+  virtual ~TensorSlot() = default;
+};
+
+class TensorImpl final : public Counted {
+ public:
+  Ref<Storage> storage;
+  int64_t offset = 0;  // in elements
+  Ints sizes, strides;
+  std::unique_ptr<SymGeometry> symbolic;  // when set, `sizes`, `strides`, `offset` above are meaningless
+  Dtype dtype = Dtype::Float32;
+  Device device;
+  KeySet keys;
+  Ref<Version> version;                   // null in an inference tensor
+  std::unique_ptr<TensorSlot> autograd;   // autograd room
+  std::unique_ptr<TensorSlot> functional; // aot room: what a functional tensor stands for
+  std::unique_ptr<TensorSlot> marks;      // capture room: dynamic and static marks
+
+ protected:
+  void release_resources() override;
+};
+
+class Tensor {
+ public:
+  Tensor() = default;
+  explicit Tensor(Ref<TensorImpl> impl) : impl_(std::move(impl)) {}
+
+  bool defined() const { return static_cast<bool>(impl_); }
+  TensorImpl* impl() const { return impl_.get(); }
+  const Ref<TensorImpl>& ref() const { return impl_; }
+  // The same tensor, not equal values.
+  bool is(const Tensor& other) const { return impl_ == other.impl_; }
+  bool is_same_storage(const Tensor& other) const { return impl_->storage == other.impl_->storage; }
+
+  int64_t dim() const;
+  std::span<const int64_t> sizes() const;
+  std::span<const int64_t> strides() const;
+  int64_t storage_offset() const;
+  SymInts sym_sizes() const;
+  SymInts sym_strides() const;
+  SymInt sym_storage_offset() const;
+  SymInt size(int64_t dim) const;
+  SymInt stride(int64_t dim) const;
+  SymInt numel() const;
+  bool has_symbolic_sizes() const { return impl_->symbolic != nullptr; }
+  // Answered without guards where possible.
+  bool is_contiguous() const;
+  Dtype dtype() const { return impl_->dtype; }
+  Device device() const { return impl_->device; }
+  bool is_floating_point() const { return is_floating(dtype()); }
+  bool is_fake() const { return impl_->keys.has(DispatchKey::Fake); }
+  int64_t version() const;
+  int64_t element_size() const { return size_of(dtype()); }
+
+  // The first element; raises for a tensor without data or of another dtype.
+  template <typename T>
+  T* data() const;
+  void* raw_data() const;
+
+  // Autograd; the bodies belong to that room.
+  bool requires_grad() const;
+  const Tensor& set_requires_grad(bool value = true) const;
+  bool is_leaf() const;
+  Tensor grad() const;
+  void set_grad(const Tensor& gradient) const;
+  void backward(const std::optional<Tensor>& gradient = {}, bool retain_graph = false, bool create_graph = false) const;
+  void retain_grad() const;
+  int64_t output_nr() const;
+
+  // Reads one element; during capture that pins it.
+  Scalar item() const;
+  template <typename T>
+  T item() const {
+    return static_cast<T>(item());
+  }
+
+  // "float32[2, 3]"; with values: `str()`.
+  std::string description() const;
+  std::string str() const;
+
+#include <tenon/generated/tensor_methods.h>
+
+  Tensor operator[](int64_t index) const;
+  const Tensor& operator+=(const Tensor& other) const;
+  const Tensor& operator-=(const Tensor& other) const;
+  const Tensor& operator*=(const Tensor& other) const;
+  const Tensor& operator/=(const Tensor& other) const;
+  const Tensor& operator+=(const Scalar& other) const;
+  const Tensor& operator-=(const Scalar& other) const;
+  const Tensor& operator*=(const Scalar& other) const;
+  const Tensor& operator/=(const Scalar& other) const;
+
+ private:
+  Ref<TensorImpl> impl_;
+};
+
+// The dtype of a C++ element type.
+template <typename T> struct DtypeOf;
+template <> struct DtypeOf<bool> { static constexpr Dtype value = Dtype::Bool; };
+template <> struct DtypeOf<uint8_t> { static constexpr Dtype value = Dtype::UInt8; };
+template <> struct DtypeOf<int8_t> { static constexpr Dtype value = Dtype::Int8; };
+template <> struct DtypeOf<int16_t> { static constexpr Dtype value = Dtype::Int16; };
+template <> struct DtypeOf<int32_t> { static constexpr Dtype value = Dtype::Int32; };
+template <> struct DtypeOf<int64_t> { static constexpr Dtype value = Dtype::Int64; };
+template <> struct DtypeOf<Half> { static constexpr Dtype value = Dtype::Float16; };
+template <> struct DtypeOf<BFloat16> { static constexpr Dtype value = Dtype::BFloat16; };
+template <> struct DtypeOf<float> { static constexpr Dtype value = Dtype::Float32; };
+template <> struct DtypeOf<double> { static constexpr Dtype value = Dtype::Float64; };
+
+namespace core {
+[[noreturn]] void wrong_data_type(const Tensor& tensor, Dtype asked);
+// Sizes of a contiguous tensor to its strides.
+Ints contiguous_strides(std::span<const int64_t> sizes);
+SymInts contiguous_strides(std::span<const SymInt> sizes);
+// An uninitialised tensor with these strides (the storage fits exactly).
+Tensor allocate(std::span<const int64_t> sizes, std::span<const int64_t> strides, Dtype dtype, Device device);
+// A tensor that shares the storage and version of `base`. Sizes may be symbolic if `base` is fake.
+Tensor make_view(const Tensor& base, const SymInts& sizes, const SymInts& strides, const SymInt& offset);
+// A tensor with no data on a real device's behalf; keys must include Fake or Meta.
+Tensor make_without_data(const SymInts& sizes, const SymInts& strides, Dtype dtype, Device device, KeySet keys);
+// The number of elements from the storage's start that these strides reach.
+int64_t reach(std::span<const int64_t> sizes, std::span<const int64_t> strides);
+}  // namespace core
+
+template <typename T>
+T* Tensor::data() const {
+  if (DtypeOf<T>::value != dtype()) core::wrong_data_type(*this, DtypeOf<T>::value);
+  return static_cast<T*>(raw_data());
+}
+
+// Wraps a tensor around foreign memory, which must outlive it.
+Tensor from_blob(void* data, const Ints& sizes, const TensorOptions& options = {});
+Tensor from_blob(void* data, const Ints& sizes, const Ints& strides, std::function<void(void*)> deleter,
+                 const TensorOptions& options = {});
+
+// A tensor of these values: tensor({1.f, 2.f}) is float32, tensor({1, 2}) int64, tensor(3.0) 0-d.
+Tensor tensor(const std::vector<double>& values, const TensorOptions& options);
+namespace core {
+Tensor tensor_from(const void* values, int64_t count, Dtype from, bool zero_dim, const TensorOptions& options);
+}
+template <typename T>
+  requires std::is_arithmetic_v<T>
+Tensor tensor(std::initializer_list<T> values, const TensorOptions& options = {}) {
+  if constexpr (std::is_same_v<T, bool>) {
+    return core::tensor_from(values.begin(), static_cast<int64_t>(values.size()), kBool, false, options);
+  } else if constexpr (std::is_integral_v<T>) {
+    std::vector<int64_t> wide(values.begin(), values.end());
+    return core::tensor_from(wide.data(), static_cast<int64_t>(wide.size()), kInt64, false, options);
+  } else {
+    TensorOptions real = options;
+    if (!real.dtype) real.dtype = kFloat32;
+    std::vector<double> wide(values.begin(), values.end());
+    return core::tensor_from(wide.data(), static_cast<int64_t>(wide.size()), kFloat64, false, real);
+  }
+}
+template <typename T>
+  requires std::is_arithmetic_v<T>
+Tensor tensor(T value, const TensorOptions& options = {}) {
+  Tensor list = tensor({value}, options);
+  return core::make_view(list, SymInts{}, SymInts{}, 0);
+}
+
+Tensor operator+(const Tensor& a, const Tensor& b);
+Tensor operator-(const Tensor& a, const Tensor& b);
+Tensor operator*(const Tensor& a, const Tensor& b);
+Tensor operator/(const Tensor& a, const Tensor& b);
+Tensor operator+(const Tensor& a, const Scalar& b);
+Tensor operator-(const Tensor& a, const Scalar& b);
+Tensor operator*(const Tensor& a, const Scalar& b);
+Tensor operator/(const Tensor& a, const Scalar& b);
+Tensor operator+(const Scalar& a, const Tensor& b);
+Tensor operator-(const Scalar& a, const Tensor& b);
+Tensor operator*(const Scalar& a, const Tensor& b);
+Tensor operator/(const Scalar& a, const Tensor& b);
+Tensor operator-(const Tensor& a);
+Tensor operator==(const Tensor& a, const Tensor& b);
+Tensor operator!=(const Tensor& a, const Tensor& b);
+Tensor operator<(const Tensor& a, const Tensor& b);
+Tensor operator<=(const Tensor& a, const Tensor& b);
+Tensor operator>(const Tensor& a, const Tensor& b);
+Tensor operator>=(const Tensor& a, const Tensor& b);
+Tensor operator==(const Tensor& a, const Scalar& b);
+Tensor operator!=(const Tensor& a, const Scalar& b);
+Tensor operator<(const Tensor& a, const Scalar& b);
+Tensor operator<=(const Tensor& a, const Scalar& b);
+Tensor operator>(const Tensor& a, const Scalar& b);
+Tensor operator>=(const Tensor& a, const Scalar& b);
+
+}  // namespace tenon

@@ -1,0 +1,148 @@
+// `Value`: one boxed argument or result of an operator.
+//
+// A value borrows: made from a tensor, a list or a string, it refers to the caller's object for as long as the call lasts,
+// and costs no count and no allocation. Keeping one beyond the call is `own()`, which gives a value that holds what it shows.
+// Results of operators are owned.
+#pragma once
+
+#include <tenon/core/random.h>
+#include <tenon/core/tensor.h>
+
+#include <string>
+#include <string_view>
+
+namespace tenon::dispatch {
+
+class Value {
+ public:
+  enum class Tag : uint8_t {
+    None, Tensor, Int, Real, Bool, String, Dtype, Device, Layout, MemoryFormat, Generator,
+    Tensors, OptionalTensors, Ints, SymInts, Reals, Bools,
+  };
+
+  Value() : integer_(0) {}
+  Value(std::nullopt_t) : Value() {}
+  Value(const Tensor& tensor);                                  // borrows
+  Value(Tensor&& tensor);                                       // owns
+  Value(const std::optional<Tensor>& tensor);
+  template <std::integral T>
+    requires(!std::same_as<T, bool>)
+  Value(T number) : tag_(Tag::Int), integer_(static_cast<int64_t>(number)) {}
+  Value(bool flag) : tag_(Tag::Bool), integer_(flag) {}
+  Value(double number) : tag_(Tag::Real), real_(number) {}
+  Value(const SymInt& number);
+  Value(const Scalar& number);
+  Value(std::string_view text) : tag_(Tag::String), pointer_(text.data()), count_(static_cast<int64_t>(text.size())) {}
+  Value(const char* text) : Value(std::string_view(text)) {}
+  Value(tenon::Dtype dtype) : tag_(Tag::Dtype), integer_(static_cast<int64_t>(dtype)) {}
+  Value(tenon::Device device);
+  Value(tenon::Layout layout) : tag_(Tag::Layout), integer_(static_cast<int64_t>(layout)) {}
+  Value(tenon::MemoryFormat format) : tag_(Tag::MemoryFormat), integer_(static_cast<int64_t>(format)) {}
+  Value(tenon::Generator& generator) : tag_(Tag::Generator), pointer_(&generator) {}
+  Value(const std::vector<Tensor>& list) : Value(std::span<const Tensor>(list)) {}
+  Value(std::span<const Tensor> list);
+  Value(const std::vector<std::optional<Tensor>>& list);
+  Value(const tenon::Ints& list) : Value(list.span()) {}
+  Value(std::span<const int64_t> list);
+  Value(const tenon::OptionalInts& list);
+  Value(const tenon::SymInts& list) : Value(list.span()) {}
+  Value(std::span<const SymInt> list);
+  Value(const std::vector<double>& list);
+  Value(const std::vector<bool>& list);                         // owns a copy
+  template <typename T>
+  Value(const std::optional<T>& maybe) : Value(maybe ? Value(*maybe) : Value()) {}
+
+  Value(const Value& other) : Value() { copy_from(other); }
+  Value(Value&& other) noexcept : Value() { move_from(other); }
+  Value& operator=(const Value& other) {
+    if (this != &other) {
+      clear();
+      copy_from(other);
+    }
+    return *this;
+  }
+  Value& operator=(Value&& other) noexcept {
+    if (this != &other) {
+      clear();
+      move_from(other);
+    }
+    return *this;
+  }
+  ~Value() { clear(); }
+
+  // A value that outlives the call.
+  Value own() const;
+
+  Tag tag() const { return tag_; }
+  bool is_none() const { return tag_ == Tag::None; }
+  bool is_tensor() const { return tag_ == Tag::Tensor; }
+  bool is_tensors() const { return tag_ == Tag::Tensors; }
+  bool is_number() const { return tag_ == Tag::Int || tag_ == Tag::Real || tag_ == Tag::Bool; }
+
+  // Each raises an Error that names both kinds if the value is of another.
+  const Tensor& tensor() const;
+  Tensor take_tensor();  // moves an owned tensor out
+  std::optional<Tensor> optional_tensor() const;
+  SymInt sym_int() const;
+  int64_t integer() const;      // pins a symbolic number
+  double real() const;          // of a Real, Int or Bool
+  bool boolean() const;
+  Scalar scalar() const;
+  std::string_view string() const;
+  tenon::Dtype dtype() const;
+  tenon::Device device() const;
+  tenon::Generator& generator() const;
+  std::span<const Tensor> tensors() const;
+  std::span<const std::optional<Tensor>> optional_tensors() const;
+  tenon::Ints ints() const;     // pins symbolic numbers
+  tenon::SymInts sym_ints() const;
+  std::span<const double> reals() const;
+  std::vector<bool> bools() const;
+
+  // Calls `visit(const Tensor&)` for every tensor inside.
+  template <typename Visit>
+  void each_tensor(Visit&& visit) const;
+  // The same value with every tensor replaced; owned.
+  Value map_tensors(const std::function<Tensor(const Tensor&)>& replace) const;
+
+  std::string str() const;
+  static std::string_view name(Tag tag);
+
+ private:
+  void copy_from(const Value& other);
+  void move_from(Value& other) noexcept;
+  void clear();
+  [[noreturn]] void wrong_kind(std::string_view expected) const;
+
+  Tag tag_ = Tag::None;
+  bool borrowed_tensor_ = false;
+  union {
+    int64_t integer_;      // Int (plain), Bool, Dtype, Device, Layout, MemoryFormat
+    double real_;
+    const void* pointer_;  // String, lists, Generator; Int with count_ == 1: a const SymInt*
+    Tensor tensor_;        // counted only if not borrowed
+  };
+  int64_t count_ = 0;      // of a list or string
+  Ref<Counted> owner_;     // what keeps `pointer_` alive in an owned value
+};
+
+using Values = SmallVector<Value, 8>;
+using Results = SmallVector<Value, 2>;
+
+template <typename Visit>
+void Value::each_tensor(Visit&& visit) const {
+  if (tag_ == Tag::Tensor) {
+    visit(tensor_);
+  } else if (tag_ == Tag::Tensors) {
+    for (const Tensor& tensor : tensors()) visit(tensor);
+  } else if (tag_ == Tag::OptionalTensors) {
+    for (const std::optional<Tensor>& tensor : optional_tensors())
+      if (tensor) visit(*tensor);
+  }
+}
+
+// Reads a value as a C++ parameter type, as kernels written as ordinary functions take them.
+template <typename T>
+T from_value(const Value& value);
+
+}  // namespace tenon::dispatch

@@ -1,0 +1,177 @@
+// One operator, one row: everything that the system knows of an operator.
+//
+// A row says what the operator computes in one of these ways:
+//   Pointwise    a scalar expression over the broadcast elements of its inputs
+//   Reduction    one `ReduceKind` over some dimensions
+//   Element      an expression for one output element, with the freedom to read any input element
+//   View         the same storage under another geometry
+//   Composite    a function of other operators
+//   Opaque       a kernel that fusion cannot see into
+// The eager kernel, the shape rule, the in-place form, the lowering and the generic test are derived from it. Gradients are
+// functions of other operators, one per input, and declare what they save.
+#pragma once
+
+#include <tenon/loop/builder.h>
+#include <tenon/ops/arguments.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace tenon::ops {
+
+using loop::Lane;
+using sym::Expr;
+
+// What is known of a tensor without its data.
+struct TensorMeta {
+  SymInts sizes, strides;
+  Dtype dtype = Dtype::Float32;
+  Device device;
+  // A contiguous one.
+  static TensorMeta contiguous(SymInts sizes, Dtype dtype, Device device);
+};
+
+// How the dtypes of inputs become the dtype in which a pointwise row computes, and the dtype of its result.
+enum class Promotion : uint8_t {
+  Same,      // PyTorch's promotion of all inputs; computes in it
+  ToFloat,   // the same, but integers and bools become float32
+  Compare,   // computes in the promoted dtype, gives bool
+  Logical,   // inputs become bool, gives bool
+  Branch,    // the first input is a condition (bool), the rest are promoted
+  Self,      // the dtype of `self`
+  Argument,  // computes in the dtype of `self`; the argument `dtype`, if given, is the result's
+};
+
+struct Dtypes {
+  Dtype compute, result;
+};
+
+struct PointwiseRule {
+  Promotion promotion = Promotion::Same;
+  std::function<Lane(std::span<const Lane>)> body;  // one lane per lane argument, in schema order
+  size_t lanes = 0;                                 // how many `body` takes
+};
+
+struct ReductionRule {
+  loop::ReduceKind kind = loop::ReduceKind::Sum;
+  Dtype (*result)(Dtype self) = nullptr;  // null: the same dtype. The argument `dtype`, if the schema has one, overrides it
+};
+
+// What an Element row's body works with: coordinates of the output element, inputs at any coordinates.
+class Element {
+ public:
+  virtual ~Element() = default;
+  virtual loop::Builder& builder() = 0;
+  virtual const Arguments& arguments() const = 0;
+  virtual Expr index(size_t dim) = 0;                   // coordinate of the output element
+  virtual Expr linear_index() = 0;                      // its position in row-major order
+  virtual Expr integer(const SymInt& number) = 0;       // a size or number as an index expression
+  virtual Lane load(const Tensor& input, std::span<const Expr> index) = 0;
+  virtual Lane scalar(std::string_view argument, Dtype dtype) = 0;  // a number argument
+  // Word number `word` of this call's random stream, uniform 32 bits in an int64.
+  virtual Lane random_bits(Expr word) = 0;
+  virtual Dtype dtype() const = 0;                      // what the output computes in (halves: float32)
+};
+
+struct ElementRule {
+  std::function<Lane(Element&)> body;
+  bool random = false;
+};
+
+// How a view addresses: output coordinates to input coordinates.
+class ViewIndex {
+ public:
+  virtual ~ViewIndex() = default;
+  virtual const Arguments& arguments() const = 0;
+  virtual Expr integer(const SymInt& number) = 0;
+  std::vector<Expr> index;  // coordinates of the view's element
+};
+
+struct Geometry {
+  SymInts sizes, strides;
+  SymInt offset;
+};
+
+struct ViewRule {
+  std::function<Geometry(const Arguments&)> geometry;
+  std::function<std::vector<Expr>(ViewIndex&)> index;
+  // The base with the view's elements replaced, as functionalization puts a mutation back.
+  std::function<Tensor(const Tensor& base, const Tensor& view, const Arguments&)> scatter;
+};
+
+using ShapeRule = std::function<std::vector<TensorMeta>(const Arguments&)>;
+
+struct OpaqueRule {
+  std::function<void(const Arguments&, std::span<Tensor> outputs)> cpu;
+  // Whether the kernel takes these arguments; when not, the row's decomposition is used. Empty: always.
+  std::function<bool(const Arguments&)> supports;
+};
+
+// What a gradient formula may read: the gradients of the outputs, what it declared to save, and everything that is not a
+// tensor. Reading anything else is an InternalError.
+class Grad {
+ public:
+  virtual ~Grad() = default;
+  virtual Tensor grad(size_t output = 0) const = 0;
+  virtual Tensor saved(std::string_view name) const = 0;
+  virtual bool has(std::string_view name) const = 0;     // whether an optional saved tensor was given
+  virtual const dispatch::Value& argument(std::string_view name) const = 0;  // not a tensor
+  virtual const SymInts& sizes(std::string_view name) const = 0;  // free: of any tensor argument, and "result"
+  virtual Dtype dtype(std::string_view name) const = 0;
+  virtual const std::vector<SymInts>& list_sizes(std::string_view name) const = 0;  // of a tensor list
+};
+
+struct GradRule {
+  std::string input;               // an argument's name; of a tensor list: the formula gives one gradient each
+  std::vector<std::string> saves;  // arguments, and "result" (or "result1", …)
+  std::function<std::vector<Tensor>(Grad&)> formula;
+};
+
+enum class Kind : uint8_t { Pointwise, Reduction, Element, View, Composite, Opaque };
+
+struct Row final : dispatch::OperatorTraits {
+  schema::Schema schema;
+  Kind kind = Kind::Opaque;
+  std::string family;               // the file's section: "unary", "reduction", …
+  const char* file = nullptr;
+  int line = 0;
+
+  PointwiseRule pointwise;
+  ReductionRule reduction;
+  ElementRule element;
+  ViewRule view;
+  OpaqueRule opaque;
+  dispatch::KernelFunction decomposition;  // of a Composite, or beside an Opaque kernel
+  ShapeRule shape;                  // of Element and Opaque rows
+  std::vector<GradRule> grads;
+  std::vector<std::string> not_differentiable;  // results that carry no gradient, by name or "result"
+  std::vector<std::string> ignored;             // tensor arguments whose elements are never read (only their geometry)
+  bool derives_inplace = true;
+  const Row* functional = nullptr;  // of an in-place form: the row that it was derived from
+  const dispatch::Operator* functional_op = nullptr;
+  const dispatch::Operator* inplace_op = nullptr;   // the derived form of this row
+
+  const dispatch::Operator* op = nullptr;
+  bool inplace() const { return functional != nullptr; }
+  bool ignores(std::string_view argument) const;
+  bool differentiable() const { return !grads.empty(); }
+  const GradRule* grad_of(std::string_view input) const;
+};
+
+// The row of an operator; null for operators that are not in the table (custom ones).
+const Row* row_of(const dispatch::Operator& op);
+
+// PyTorch's promotion over tensors with dimensions, 0-d tensors and numbers, in that order of precedence.
+Dtype result_type(const Arguments& arguments, size_t first_lane = 0);
+Dtypes pointwise_dtypes(const Row& row, const Arguments& arguments);
+// Which arguments are lanes: tensors and numbers.
+bool is_lane(const schema::Argument& argument);
+
+// Sizes after broadcasting; an Error naming the operator and the shapes if they do not fit.
+SymInts broadcast(std::span<const SymInts> shapes, std::string_view op_name);
+
+// Metadata of the outputs of a non-view, non-composite row.
+std::vector<TensorMeta> infer(const Row& row, const Arguments& arguments);
+
+}  // namespace tenon::ops

@@ -1,0 +1,135 @@
+// How rows are written. A family is a block; a row is a statement in it:
+//
+//   OPS(unary) {
+//     op("sin(Tensor self) -> Tensor")
+//         .pointwise(Promotion::ToFloat, [](Lane x) { return sin(x); })
+//         .grad("self", saves("self"), [](Grad& g) { return g.grad() * cos(g.saved("self")); });
+//   }
+#pragma once
+
+#include <tenon/dispatch/call.h>
+#include <tenon/generated/ops.h>
+#include <tenon/ops/row.h>
+
+#include <initializer_list>
+#include <source_location>
+#include <utility>
+
+namespace tenon::ops {
+
+template <typename... Names>
+std::vector<std::string> saves(Names... names) {
+  return {std::string(names)...};
+}
+
+// Builds a row; the statement's end registers it.
+class RowBuilder {
+ public:
+  RowBuilder(const char* schema, const char* family, std::source_location where);
+  ~RowBuilder() noexcept(false);
+  RowBuilder(RowBuilder&&) = delete;
+
+  template <typename Body>
+  RowBuilder&& pointwise(Promotion promotion, Body body) && {
+    row_->kind = Kind::Pointwise;
+    row_->pointwise.promotion = promotion;
+    set_body(std::move(body), &Body::operator());
+    return std::move(*this);
+  }
+  RowBuilder&& reduce(loop::ReduceKind kind, Dtype (*result)(Dtype) = nullptr) && {
+    row_->kind = Kind::Reduction;
+    row_->reduction = {kind, result};
+    return std::move(*this);
+  }
+  RowBuilder&& element(std::function<Lane(Element&)> body) && {
+    row_->kind = Kind::Element;
+    row_->element.body = std::move(body);
+    return std::move(*this);
+  }
+  RowBuilder&& view(std::function<Geometry(const Arguments&)> geometry,
+                    std::function<std::vector<Expr>(ViewIndex&)> index) && {
+    row_->kind = Kind::View;
+    row_->view.geometry = std::move(geometry);
+    row_->view.index = std::move(index);
+    return std::move(*this);
+  }
+  RowBuilder&& scatter(std::function<Tensor(const Tensor&, const Tensor&, const Arguments&)> put_back) && {
+    row_->view.scatter = std::move(put_back);
+    return std::move(*this);
+  }
+  // A function of other operators. With gradients of its own it stays whole through autograd and aot; without, it is
+  // taken apart where it is first met.
+  template <typename F>
+  RowBuilder&& decompose(F function) && {
+    if (row_->kind != Kind::Opaque || !row_->opaque.cpu) row_->kind = Kind::Composite;
+    row_->decomposition = dispatch::boxed(std::move(function));
+    return std::move(*this);
+  }
+  RowBuilder&& kernel(std::function<void(const Arguments&, std::span<Tensor>)> cpu,
+                      std::function<bool(const Arguments&)> supports = nullptr) && {
+    row_->kind = Kind::Opaque;
+    row_->opaque = {std::move(cpu), std::move(supports)};
+    return std::move(*this);
+  }
+  RowBuilder&& shape(ShapeRule rule) && {
+    row_->shape = std::move(rule);
+    return std::move(*this);
+  }
+  // A formula gives one tensor, or a vector for a tensor list.
+  template <typename F>
+  RowBuilder&& grad(std::string input, std::vector<std::string> saved, F formula) && {
+    GradRule rule{std::move(input), std::move(saved), {}};
+    if constexpr (std::is_same_v<std::invoke_result_t<F, Grad&>, Tensor>)
+      rule.formula = [formula](Grad& g) { return std::vector<Tensor>{formula(g)}; };
+    else
+      rule.formula = formula;
+    row_->grads.push_back(std::move(rule));
+    return std::move(*this);
+  }
+  RowBuilder&& random() && {
+    row_->element.random = true;
+    return std::move(*this);
+  }
+  RowBuilder&& ignores(std::string argument) && {
+    row_->ignored.push_back(std::move(argument));
+    return std::move(*this);
+  }
+  RowBuilder&& not_differentiable(std::string result) && {
+    row_->not_differentiable.push_back(std::move(result));
+    return std::move(*this);
+  }
+  RowBuilder&& no_inplace() && {
+    row_->derives_inplace = false;
+    return std::move(*this);
+  }
+
+ private:
+  template <typename Body, typename... Lanes>
+  void set_body(Body body, Lane (Body::*)(Lanes...) const) {
+    row_->pointwise.lanes = sizeof...(Lanes);
+    row_->pointwise.body = [body](std::span<const Lane> lanes) {
+      return [&]<size_t... I>(std::index_sequence<I...>) { return body(lanes[I]...); }(std::index_sequence_for<Lanes...>());
+    };
+  }
+
+  std::shared_ptr<Row> row_;
+};
+
+// What a family's block calls `op`.
+struct RowMaker {
+  const char* family;
+  RowBuilder operator()(const char* schema, std::source_location where = std::source_location::current()) const {
+    return RowBuilder(schema, family, where);
+  }
+};
+
+struct FamilyRegistrar {
+  FamilyRegistrar(const char* family, void (*rows)(const RowMaker&)) { rows(RowMaker{family}); }
+};
+
+}  // namespace tenon::ops
+
+#define OPS(family)                                                                       \
+  static void family##_rows(const ::tenon::ops::RowMaker& op);                            \
+  static const ::tenon::ops::FamilyRegistrar family##_registrar(#family, family##_rows);  \
+  static void family##_rows(const ::tenon::ops::RowMaker& op)

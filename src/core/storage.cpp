@@ -1,0 +1,164 @@
+#include <tenon/core/storage.h>
+#include <tenon/support/counters.h>
+#include <tenon/support/error.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+#include <vector>
+
+namespace tenon {
+namespace allocator {
+namespace {
+
+constexpr size_t kAlignment = 64;
+constexpr int kClasses = 48;
+
+// Blocks up to 1 MiB come in powers of two; larger ones in multiples of 1/8 of the power of two below, so that at most an
+// eighth is wasted.
+struct SizeClass {
+  int index;
+  int64_t bytes;
+};
+
+struct Pool {
+  std::mutex mutex;
+  // Free blocks by rounded size; a flat list per power of two keeps look-up to a short scan.
+  std::array<std::vector<std::pair<int64_t, void*>>, kClasses> free;
+  int64_t in_use = 0, cached = 0, peak = 0;
+};
+
+Pool& pool() {
+  static auto* instance = new Pool;  // never destroyed: static tensors may be freed later
+  return *instance;
+}
+
+SizeClass size_class(int64_t bytes) {
+  uint64_t wanted = std::max<uint64_t>(static_cast<uint64_t>(bytes), kAlignment);
+  uint64_t power = std::bit_ceil(wanted);
+  uint64_t rounded = power;
+  if (wanted > (1u << 20)) {
+    uint64_t step = power / 16;
+    rounded = (wanted + step - 1) / step * step;
+  }
+  return {std::min(kClasses - 1, std::countr_zero(power)), static_cast<int64_t>(rounded)};
+}
+
+}  // namespace
+
+void* allocate(int64_t bytes) {
+  TENON_CHECK(bytes >= 0, "[allocate] expected a non-negative number of bytes, got {}", bytes);
+  static Counter& allocated = counter("bytes_allocated");
+  static Counter& allocations = counter("allocations");
+  allocated.add(bytes);
+  allocations.add();
+  auto [index, rounded] = size_class(bytes);
+  Pool& blocks = pool();
+  {
+    std::lock_guard lock(blocks.mutex);
+    blocks.in_use += rounded;
+    blocks.peak = std::max(blocks.peak, blocks.in_use);
+    auto& list = blocks.free[static_cast<size_t>(index)];
+    for (size_t at = list.size(); at-- > 0;) {
+      if (list[at].first != rounded) continue;
+      void* data = list[at].second;
+      list.erase(list.begin() + static_cast<ptrdiff_t>(at));
+      blocks.cached -= rounded;
+      return data;
+    }
+  }
+  void* data = std::aligned_alloc(kAlignment, (static_cast<size_t>(rounded) + kAlignment - 1) / kAlignment * kAlignment);
+  if (!data) {
+    empty_cache();
+    data = std::aligned_alloc(kAlignment, static_cast<size_t>(rounded));
+  }
+  if (!data) {
+    std::lock_guard lock(blocks.mutex);
+    blocks.in_use -= rounded;
+    fail("[allocate] out of memory: asked for {} bytes with {} in use", bytes, blocks.in_use);
+  }
+  return data;
+}
+
+void release(void* data, int64_t bytes) {
+  if (!data) return;
+  auto [index, rounded] = size_class(bytes);
+  Pool& blocks = pool();
+  std::lock_guard lock(blocks.mutex);
+  blocks.in_use -= rounded;
+  blocks.cached += rounded;
+  blocks.free[static_cast<size_t>(index)].emplace_back(rounded, data);
+}
+
+void empty_cache() {
+  Pool& blocks = pool();
+  std::lock_guard lock(blocks.mutex);
+  for (auto& list : blocks.free) {
+    for (auto& [bytes, data] : list) std::free(data);
+    list.clear();
+  }
+  blocks.cached = 0;
+}
+
+int64_t bytes_in_use() {
+  std::lock_guard lock(pool().mutex);
+  return pool().in_use;
+}
+int64_t bytes_cached() {
+  std::lock_guard lock(pool().mutex);
+  return pool().cached;
+}
+int64_t peak_bytes_in_use() {
+  std::lock_guard lock(pool().mutex);
+  return pool().peak;
+}
+void reset_peak() {
+  std::lock_guard lock(pool().mutex);
+  pool().peak = pool().in_use;
+}
+
+}  // namespace allocator
+
+Storage::Storage(int64_t bytes, Device device) : bytes_(bytes), device_(device) {
+  TENON_CHECK(device.type == DeviceType::CPU, "[storage] expected device cpu, got {}", device.str());
+  data_ = allocator::allocate(bytes);
+}
+
+Storage::Storage(void* data, int64_t bytes, Device device, std::function<void(void*)> deleter)
+    : data_(data), bytes_(bytes), device_(device), deleter_(std::move(deleter)) {}
+
+Ref<Storage> Storage::without_data(Device device) {
+  Ref<Storage> storage(new Storage());
+  storage->device_ = device;
+  storage->has_data_ = false;
+  return storage;
+}
+
+Storage::~Storage() { free(); }
+void Storage::release_resources() { free(); }
+
+void Storage::free() {
+  void* data = std::exchange(data_, nullptr);
+  if (!data) return;
+  if (deleter_) {
+    deleter_(data);
+    deleter_ = nullptr;
+  } else {
+    allocator::release(data, bytes_);
+  }
+}
+
+void Storage::resize(int64_t bytes) {
+  TENON_CHECK(has_data_, "[resize] a storage without data cannot be resized");
+  TENON_CHECK(!deleter_, "[resize] a storage over foreign memory cannot be resized");
+  void* bigger = allocator::allocate(bytes);
+  std::memcpy(bigger, data_, static_cast<size_t>(std::min(bytes, bytes_)));
+  allocator::release(data_, bytes_);
+  data_ = bigger;
+  bytes_ = bytes;
+}
+
+}  // namespace tenon

@@ -1,0 +1,295 @@
+#include <tenon/core/tensor.h>
+
+#include <cstring>
+
+namespace tenon {
+
+void TensorImpl::release_resources() {
+  autograd.reset();
+  functional.reset();
+  storage = nullptr;
+}
+
+namespace {
+
+const TensorImpl& need(const Tensor& tensor, const char* what) {
+  TENON_CHECK(tensor.defined(), "[{}] expected a tensor, got an undefined one", what);
+  return *tensor.impl();
+}
+
+const TensorImpl& need_plain(const Tensor& tensor, const char* what, const char* instead) {
+  const TensorImpl& impl = need(tensor, what);
+  TENON_CHECK(!impl.symbolic, "[{}] the sizes {} are symbolic: use {}", what, str(impl.symbolic->sizes), instead);
+  return impl;
+}
+
+size_t wrap(int64_t dim, int64_t rank, const char* what) {
+  int64_t positive = dim < 0 ? dim + rank : dim;
+  TENON_CHECK(positive >= 0 && positive < rank, "[{}] expected a dimension from {} to {}, got {}", what, -rank, rank - 1,
+              dim);
+  return static_cast<size_t>(positive);
+}
+
+}  // namespace
+
+int64_t Tensor::dim() const {
+  const TensorImpl& impl = need(*this, "dim");
+  return static_cast<int64_t>(impl.symbolic ? impl.symbolic->sizes.size() : impl.sizes.size());
+}
+
+std::span<const int64_t> Tensor::sizes() const { return need_plain(*this, "sizes", "sym_sizes()").sizes.span(); }
+std::span<const int64_t> Tensor::strides() const { return need_plain(*this, "strides", "sym_strides()").strides.span(); }
+int64_t Tensor::storage_offset() const {
+  return need_plain(*this, "storage_offset", "sym_storage_offset()").offset;
+}
+
+SymInts Tensor::sym_sizes() const {
+  const TensorImpl& impl = need(*this, "sym_sizes");
+  return impl.symbolic ? impl.symbolic->sizes : SymInts(impl.sizes.span());
+}
+SymInts Tensor::sym_strides() const {
+  const TensorImpl& impl = need(*this, "sym_strides");
+  return impl.symbolic ? impl.symbolic->strides : SymInts(impl.strides.span());
+}
+SymInt Tensor::sym_storage_offset() const {
+  const TensorImpl& impl = need(*this, "sym_storage_offset");
+  return impl.symbolic ? impl.symbolic->offset : SymInt(impl.offset);
+}
+
+SymInt Tensor::size(int64_t dim) const {
+  const TensorImpl& impl = need(*this, "size");
+  size_t at = wrap(dim, this->dim(), "size");
+  return impl.symbolic ? impl.symbolic->sizes[at] : SymInt(impl.sizes[at]);
+}
+SymInt Tensor::stride(int64_t dim) const {
+  const TensorImpl& impl = need(*this, "stride");
+  size_t at = wrap(dim, this->dim(), "stride");
+  return impl.symbolic ? impl.symbolic->strides[at] : SymInt(impl.strides[at]);
+}
+
+SymInt Tensor::numel() const {
+  const TensorImpl& impl = need(*this, "numel");
+  if (impl.symbolic) {
+    SymInt product = 1;
+    for (const SymInt& size : impl.symbolic->sizes) product *= size;
+    return product;
+  }
+  int64_t product = 1;
+  for (int64_t size : impl.sizes) product *= size;
+  return product;
+}
+
+bool Tensor::is_contiguous() const {
+  const TensorImpl& impl = need(*this, "is_contiguous");
+  if (!impl.symbolic) {
+    int64_t expected = 1;
+    bool dense = true;
+    for (size_t dim = impl.sizes.size(); dim-- > 0;) {
+      if (impl.sizes[dim] == 0) return true;
+      if (impl.sizes[dim] == 1) continue;
+      dense &= impl.strides[dim] == expected;
+      expected *= impl.sizes[dim];
+    }
+    return dense;
+  }
+  SymInt expected = 1;
+  for (size_t dim = impl.symbolic->sizes.size(); dim-- > 0;) {
+    const SymInt& size = impl.symbolic->sizes[dim];
+    if (statically_true(size == 1)) continue;
+    if (!impl.symbolic->strides[dim].same(expected) && !bool(impl.symbolic->strides[dim] == expected)) return false;
+    expected *= size;
+  }
+  return true;
+}
+
+int64_t Tensor::version() const {
+  const TensorImpl& impl = need(*this, "version");
+  TENON_CHECK(impl.version, "[version] an inference tensor has no version");
+  return impl.version->count;
+}
+
+void* Tensor::raw_data() const {
+  const TensorImpl& impl = need(*this, "data");
+  TENON_CHECK(impl.storage->has_data(), "[data] a {} tensor {} has no data",
+              is_fake() ? "fake" : impl.device.str(), description());
+  return static_cast<std::byte*>(impl.storage->data()) + impl.offset * size_of(impl.dtype);
+}
+
+std::string Tensor::description() const {
+  if (!defined()) return "undefined";
+  return fmt::format("{}{}", name(dtype()), tenon::str(sym_sizes()));
+}
+
+namespace core {
+
+void wrong_data_type(const Tensor& tensor, Dtype asked) {
+  fail("[data] expected a tensor of {}, got {}", name(asked), tensor.description());
+}
+
+Ints contiguous_strides(std::span<const int64_t> sizes) {
+  Ints strides;
+  strides.resize(sizes.size());
+  int64_t step = 1;
+  for (size_t dim = sizes.size(); dim-- > 0;) {
+    strides[dim] = step;
+    step *= std::max<int64_t>(sizes[dim], 1);
+  }
+  return strides;
+}
+
+SymInts contiguous_strides(std::span<const SymInt> sizes) {
+  SymInts strides;
+  strides.resize(sizes.size());
+  SymInt step = 1;
+  for (size_t dim = sizes.size(); dim-- > 0;) {
+    strides[dim] = step;
+    // A symbolic size is at least 2, or treated as such, so the maximum with 1 matters for plain zeros only.
+    step *= !sizes[dim].is_symbolic() && sizes[dim].plain() == 0 ? SymInt(1) : sizes[dim];
+  }
+  return strides;
+}
+
+int64_t reach(std::span<const int64_t> sizes, std::span<const int64_t> strides) {
+  int64_t last = 0;
+  for (size_t dim = 0; dim < sizes.size(); ++dim) {
+    if (sizes[dim] == 0) return 0;
+    last += (sizes[dim] - 1) * strides[dim];
+  }
+  return last + 1;
+}
+
+namespace {
+
+KeySet keys_of(Device device) {
+  DispatchKey backend = device.type == DeviceType::CPU    ? DispatchKey::CPU
+                        : device.type == DeviceType::CUDA ? DispatchKey::CUDA
+                                                          : DispatchKey::Meta;
+  return KeySet{backend, DispatchKey::ADInplaceOrView, DispatchKey::Autograd};
+}
+
+}  // namespace
+
+Tensor allocate(std::span<const int64_t> sizes, std::span<const int64_t> strides, Dtype dtype, Device device) {
+  for (int64_t size : sizes) TENON_CHECK(size >= 0, "[empty] expected sizes of at least 0, got [{}]", fmt::join(sizes, ", "));
+  if (device.type == DeviceType::Meta)
+    return make_without_data(SymInts(sizes), SymInts(strides), dtype, device, keys_of(device));
+  auto impl = make_ref<TensorImpl>();
+  impl->storage = make_ref<Storage>(reach(sizes, strides) * size_of(dtype), device);
+  impl->sizes = Ints(sizes);
+  impl->strides = Ints(strides);
+  impl->dtype = dtype;
+  impl->device = device;
+  impl->keys = keys_of(device);
+  impl->version = make_ref<Version>();
+  return Tensor(impl);
+}
+
+namespace {
+
+void set_geometry(TensorImpl& impl, const SymInts& sizes, const SymInts& strides, const SymInt& offset) {
+  auto symbolic = [](const SymInt& number) { return number.is_symbolic(); };
+  bool any = offset.is_symbolic() || std::any_of(sizes.begin(), sizes.end(), symbolic) ||
+             std::any_of(strides.begin(), strides.end(), symbolic);
+  if (any) {
+    impl.symbolic = std::make_unique<SymGeometry>(SymGeometry{sizes, strides, offset});
+    return;
+  }
+  for (const SymInt& size : sizes) impl.sizes.push_back(size.plain());
+  for (const SymInt& stride : strides) impl.strides.push_back(stride.plain());
+  impl.offset = offset.plain();
+}
+
+}  // namespace
+
+Tensor make_view(const Tensor& base, const SymInts& sizes, const SymInts& strides, const SymInt& offset) {
+  auto impl = make_ref<TensorImpl>();
+  impl->storage = base.impl()->storage;
+  impl->dtype = base.dtype();
+  impl->device = base.device();
+  impl->keys = base.impl()->keys - KeySet{DispatchKey::Functionalize};
+  impl->version = base.impl()->version;
+  set_geometry(*impl, sizes, strides, offset);
+  return Tensor(impl);
+}
+
+Tensor make_without_data(const SymInts& sizes, const SymInts& strides, Dtype dtype, Device device, KeySet keys) {
+  auto impl = make_ref<TensorImpl>();
+  impl->storage = Storage::without_data(device);
+  impl->dtype = dtype;
+  impl->device = device;
+  impl->keys = keys_of(device) | keys;
+  impl->version = make_ref<Version>();
+  set_geometry(*impl, sizes, strides, 0);
+  return Tensor(impl);
+}
+
+Tensor tensor_from(const void* values, int64_t count, Dtype from, bool zero_dim, const TensorOptions& options) {
+  Dtype dtype = options.dtype.value_or(from);
+  Ints sizes = zero_dim ? Ints{} : Ints{count};
+  Tensor out = allocate(sizes, contiguous_strides(sizes.span()), dtype, kCPU);
+  auto read = [&](int64_t i) -> double {
+    switch (from) {
+      case Dtype::Bool: return static_cast<const bool*>(values)[i];
+      case Dtype::Int64: return static_cast<double>(static_cast<const int64_t*>(values)[i]);
+      default: return static_cast<const double*>(values)[i];
+    }
+  };
+  for (int64_t i = 0; i < count; ++i) {
+    if (from == Dtype::Int64 && dtype == Dtype::Int64) {
+      out.data<int64_t>()[i] = static_cast<const int64_t*>(values)[i];
+      continue;
+    }
+    double value = read(i);
+    switch (dtype) {
+      case Dtype::Bool: out.data<bool>()[i] = value != 0; break;
+      case Dtype::UInt8: out.data<uint8_t>()[i] = static_cast<uint8_t>(static_cast<int64_t>(value)); break;
+      case Dtype::Int8: out.data<int8_t>()[i] = static_cast<int8_t>(value); break;
+      case Dtype::Int16: out.data<int16_t>()[i] = static_cast<int16_t>(value); break;
+      case Dtype::Int32: out.data<int32_t>()[i] = static_cast<int32_t>(value); break;
+      case Dtype::Int64: out.data<int64_t>()[i] = static_cast<int64_t>(value); break;
+      case Dtype::Float16: out.data<Half>()[i] = Half(value); break;
+      case Dtype::BFloat16: out.data<BFloat16>()[i] = BFloat16(static_cast<float>(value)); break;
+      case Dtype::Float32: out.data<float>()[i] = static_cast<float>(value); break;
+      case Dtype::Float64: out.data<double>()[i] = value; break;
+    }
+  }
+  TENON_CHECK(!options.device || *options.device == kCPU, "[tensor] expected device cpu, got {}", options.device->str());
+  return out;
+}
+
+}  // namespace core
+
+Tensor tensor(const std::vector<double>& values, const TensorOptions& options) {
+  TensorOptions real = options;
+  if (!real.dtype) real.dtype = kFloat32;
+  return core::tensor_from(values.data(), static_cast<int64_t>(values.size()), kFloat64, false, real);
+}
+
+Tensor from_blob(void* data, const Ints& sizes, const TensorOptions& options) {
+  return from_blob(data, sizes, core::contiguous_strides(sizes.span()), nullptr, options);
+}
+
+Tensor from_blob(void* data, const Ints& sizes, const Ints& strides, std::function<void(void*)> deleter,
+                 const TensorOptions& options) {
+  TENON_CHECK(data || core::reach(sizes.span(), strides.span()) == 0, "[from_blob] expected memory, got a null pointer");
+  TENON_CHECK(sizes.size() == strides.size(), "[from_blob] expected as many strides as sizes, got {} and {}",
+              strides.size(), sizes.size());
+  for (size_t dim = 0; dim < sizes.size(); ++dim)
+    TENON_CHECK(sizes[dim] >= 0 && strides[dim] >= 0, "[from_blob] expected sizes and strides of at least 0, got [{}] and [{}]",
+                fmt::join(sizes, ", "), fmt::join(strides, ", "));
+  Dtype dtype = options.dtype.value_or(kFloat32);
+  Device device = options.device.value_or(kCPU);
+  TENON_CHECK(device == kCPU, "[from_blob] expected device cpu, got {}", device.str());
+  if (!deleter) deleter = [](void*) {};
+  auto impl = make_ref<TensorImpl>();
+  impl->storage = make_ref<Storage>(data, core::reach(sizes.span(), strides.span()) * size_of(dtype), device, std::move(deleter));
+  impl->sizes = sizes;
+  impl->strides = strides;
+  impl->dtype = dtype;
+  impl->device = device;
+  impl->keys = core::keys_of(device);
+  impl->version = make_ref<Version>();
+  return Tensor(impl);
+}
+
+}  // namespace tenon

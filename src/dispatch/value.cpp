@@ -1,0 +1,316 @@
+#include <tenon/dispatch/value.h>
+
+namespace tenon::dispatch {
+namespace {
+
+template <typename T>
+struct Box final : Counted {
+  T content;
+  explicit Box(T initial) : content(std::move(initial)) {}
+};
+
+constexpr int64_t kSymbolic = 1;  // in `count_` of an Int: `pointer_` is a SymInt
+
+}  // namespace
+
+Value::Value(const Tensor& tensor) : integer_(0) {
+  if (!tensor.defined()) {
+    tag_ = Tag::Tensor;
+    new (&tensor_) Tensor();
+    return;
+  }
+  tag_ = Tag::Tensor;
+  borrowed_tensor_ = true;
+  new (&tensor_) Tensor(Ref<TensorImpl>::adopt(tensor.impl()));
+}
+
+Value::Value(Tensor&& tensor) : tag_(Tag::Tensor), tensor_(std::move(tensor)) {}
+
+Value::Value(const std::optional<Tensor>& tensor) : integer_(0) {
+  if (tensor) *this = Value(*tensor);
+}
+
+Value::Value(const SymInt& number) : tag_(Tag::Int), integer_(0) {
+  if (number.is_symbolic()) {
+    pointer_ = &number;
+    count_ = kSymbolic;
+  } else {
+    integer_ = number.plain();
+  }
+}
+
+Value::Value(const Scalar& number) : integer_(0) {
+  switch (number.kind()) {
+    case Scalar::Kind::Bool:
+      tag_ = Tag::Bool;
+      integer_ = number.to_bool();
+      break;
+    case Scalar::Kind::Int: *this = Value(number.integer()); break;
+    case Scalar::Kind::Real:
+      tag_ = Tag::Real;
+      real_ = number.real();
+      break;
+  }
+}
+
+Value::Value(tenon::Device device)
+    : tag_(Tag::Device), integer_(static_cast<int64_t>(device.type) * 256 + static_cast<uint8_t>(device.index)) {}
+
+Value::Value(std::span<const Tensor> list)
+    : tag_(Tag::Tensors), pointer_(list.data()), count_(static_cast<int64_t>(list.size())) {}
+Value::Value(const std::vector<std::optional<Tensor>>& list)
+    : tag_(Tag::OptionalTensors), pointer_(list.data()), count_(static_cast<int64_t>(list.size())) {}
+Value::Value(std::span<const int64_t> list)
+    : tag_(Tag::Ints), pointer_(list.data()), count_(static_cast<int64_t>(list.size())) {}
+Value::Value(const tenon::OptionalInts& list) : integer_(0) {
+  if (list.has_value()) *this = Value(*list);
+}
+Value::Value(std::span<const SymInt> list)
+    : tag_(Tag::SymInts), pointer_(list.data()), count_(static_cast<int64_t>(list.size())) {}
+Value::Value(const std::vector<double>& list)
+    : tag_(Tag::Reals), pointer_(list.data()), count_(static_cast<int64_t>(list.size())) {}
+Value::Value(const std::vector<bool>& list) : tag_(Tag::Bools), integer_(0) {
+  auto box = make_ref<Box<std::vector<bool>>>(list);
+  pointer_ = &box->content;
+  count_ = static_cast<int64_t>(list.size());
+  owner_ = box;
+}
+
+void Value::copy_from(const Value& other) {
+  if (other.tag_ == Tag::Tensor) {
+    borrowed_tensor_ = other.borrowed_tensor_;
+    new (&tensor_) Tensor(borrowed_tensor_ ? Ref<TensorImpl>::adopt(other.tensor_.impl()) : other.tensor_.ref());
+  } else {
+    integer_ = other.integer_;
+  }
+  tag_ = other.tag_;
+  count_ = other.count_;
+  owner_ = other.owner_;
+}
+
+void Value::move_from(Value& other) noexcept {
+  if (other.tag_ == Tag::Tensor) {
+    borrowed_tensor_ = other.borrowed_tensor_;
+    new (&tensor_) Tensor(std::move(other.tensor_));
+    other.tensor_.~Tensor();
+    other.integer_ = 0;
+  } else {
+    integer_ = other.integer_;
+  }
+  tag_ = std::exchange(other.tag_, Tag::None);
+  count_ = std::exchange(other.count_, 0);
+  owner_ = std::move(other.owner_);
+}
+
+void Value::clear() {
+  if (tag_ == Tag::Tensor) {
+    if (borrowed_tensor_) {
+      Ref<TensorImpl> borrowed = std::move(const_cast<Ref<TensorImpl>&>(tensor_.ref()));
+      borrowed.detach();
+    }
+    tensor_.~Tensor();
+    integer_ = 0;
+    borrowed_tensor_ = false;
+  }
+  tag_ = Tag::None;
+  owner_ = nullptr;
+}
+
+Value Value::own() const {
+  Value owned(*this);
+  auto keep = [&owned]<typename T>(T content) {
+    auto box = make_ref<Box<T>>(std::move(content));
+    if constexpr (requires { box->content.data(); })
+      owned.pointer_ = box->content.data();
+    else
+      owned.pointer_ = &box->content;
+    owned.owner_ = box;
+  };
+  if (owner_) return owned;
+  switch (tag_) {
+    case Tag::Tensor:
+      if (borrowed_tensor_) owned = Value(Tensor(tensor_));
+      break;
+    case Tag::Int:
+      if (count_ == kSymbolic) keep(*static_cast<const SymInt*>(pointer_));
+      break;
+    case Tag::String: keep(std::string(string())); break;
+    case Tag::Tensors: keep(std::vector<Tensor>(tensors().begin(), tensors().end())); break;
+    case Tag::OptionalTensors:
+      keep(std::vector<std::optional<Tensor>>(optional_tensors().begin(), optional_tensors().end()));
+      break;
+    case Tag::Ints: {
+      auto* first = static_cast<const int64_t*>(pointer_);
+      keep(std::vector<int64_t>(first, first + count_));
+      break;
+    }
+    case Tag::SymInts: {
+      auto* first = static_cast<const SymInt*>(pointer_);
+      keep(std::vector<SymInt>(first, first + count_));
+      break;
+    }
+    case Tag::Reals: keep(std::vector<double>(reals().begin(), reals().end())); break;
+    default: break;
+  }
+  return owned;
+}
+
+std::string_view Value::name(Tag tag) {
+  constexpr std::string_view kNames[] = {"None",  "Tensor",       "int",       "float",    "bool",      "str",
+                                         "dtype", "Device",       "Layout",    "MemoryFormat", "Generator", "Tensor[]",
+                                         "Tensor?[]", "int[]",    "SymInt[]",  "float[]",  "bool[]"};
+  return kNames[static_cast<int>(tag)];
+}
+
+void Value::wrong_kind(std::string_view expected) const {
+  fail("[value] expected {}, got {}", expected, str());
+}
+
+const Tensor& Value::tensor() const {
+  if (tag_ != Tag::Tensor) wrong_kind("a Tensor");
+  return tensor_;
+}
+
+Tensor Value::take_tensor() {
+  if (tag_ != Tag::Tensor) wrong_kind("a Tensor");
+  return borrowed_tensor_ ? tensor_ : std::move(tensor_);
+}
+
+std::optional<Tensor> Value::optional_tensor() const { return is_none() ? std::nullopt : std::optional<Tensor>(tensor()); }
+
+SymInt Value::sym_int() const {
+  if (tag_ == Tag::Bool) return integer_;
+  if (tag_ != Tag::Int) wrong_kind("an int");
+  return count_ == kSymbolic ? *static_cast<const SymInt*>(pointer_) : SymInt(integer_);
+}
+
+int64_t Value::integer() const { return int64_t(sym_int()); }
+
+double Value::real() const {
+  if (tag_ == Tag::Real) return real_;
+  if (tag_ != Tag::Int && tag_ != Tag::Bool) wrong_kind("a float");
+  return static_cast<double>(integer());
+}
+
+bool Value::boolean() const {
+  if (tag_ != Tag::Bool) wrong_kind("a bool");
+  return integer_ != 0;
+}
+
+Scalar Value::scalar() const {
+  if (tag_ == Tag::Real) return real_;
+  if (tag_ == Tag::Bool) return integer_ != 0;
+  if (tag_ != Tag::Int) wrong_kind("a number");
+  return sym_int();
+}
+
+std::string_view Value::string() const {
+  if (tag_ != Tag::String) wrong_kind("a str");
+  return {static_cast<const char*>(pointer_), static_cast<size_t>(count_)};
+}
+
+tenon::Dtype Value::dtype() const {
+  if (tag_ != Tag::Dtype) wrong_kind("a dtype");
+  return static_cast<tenon::Dtype>(integer_);
+}
+
+tenon::Device Value::device() const {
+  if (tag_ != Tag::Device) wrong_kind("a Device");
+  return tenon::Device(static_cast<DeviceType>(integer_ / 256), static_cast<int8_t>(integer_ % 256));
+}
+
+tenon::Generator& Value::generator() const {
+  if (tag_ != Tag::Generator) wrong_kind("a Generator");
+  return *const_cast<tenon::Generator*>(static_cast<const tenon::Generator*>(pointer_));
+}
+
+std::span<const Tensor> Value::tensors() const {
+  if (tag_ != Tag::Tensors) wrong_kind("a list of tensors");
+  return {static_cast<const Tensor*>(pointer_), static_cast<size_t>(count_)};
+}
+
+std::span<const std::optional<Tensor>> Value::optional_tensors() const {
+  if (tag_ != Tag::OptionalTensors) wrong_kind("a list of optional tensors");
+  return {static_cast<const std::optional<Tensor>*>(pointer_), static_cast<size_t>(count_)};
+}
+
+tenon::Ints Value::ints() const {
+  if (tag_ == Tag::Ints) return std::span<const int64_t>(static_cast<const int64_t*>(pointer_), static_cast<size_t>(count_));
+  if (tag_ != Tag::SymInts) wrong_kind("a list of ints");
+  tenon::Ints list;
+  for (const SymInt& number : sym_ints()) list.push_back(int64_t(number));
+  return list;
+}
+
+tenon::SymInts Value::sym_ints() const {
+  if (tag_ == Tag::SymInts) {
+    auto* first = static_cast<const SymInt*>(pointer_);
+    return tenon::SymInts(first, first + count_);
+  }
+  if (tag_ != Tag::Ints) wrong_kind("a list of ints");
+  return tenon::SymInts(std::span<const int64_t>(static_cast<const int64_t*>(pointer_), static_cast<size_t>(count_)));
+}
+
+std::span<const double> Value::reals() const {
+  if (tag_ != Tag::Reals) wrong_kind("a list of floats");
+  return {static_cast<const double*>(pointer_), static_cast<size_t>(count_)};
+}
+
+std::vector<bool> Value::bools() const {
+  if (tag_ != Tag::Bools) wrong_kind("a list of bools");
+  return *static_cast<const std::vector<bool>*>(pointer_);
+}
+
+Value Value::map_tensors(const std::function<Tensor(const Tensor&)>& replace) const {
+  switch (tag_) {
+    case Tag::Tensor: return Value(tensor_.defined() ? replace(tensor_) : Tensor());
+    case Tag::Tensors: {
+      std::vector<Tensor> list;
+      for (const Tensor& tensor : tensors()) list.push_back(replace(tensor));
+      return Value(list).own();
+    }
+    case Tag::OptionalTensors: {
+      std::vector<std::optional<Tensor>> list;
+      for (const auto& tensor : optional_tensors())
+        list.push_back(tensor ? std::optional<Tensor>(replace(*tensor)) : std::nullopt);
+      return Value(list).own();
+    }
+    default: return own();
+  }
+}
+
+std::string Value::str() const {
+  switch (tag_) {
+    case Tag::None: return "None";
+    case Tag::Tensor: return tensor_.description();
+    case Tag::Int:
+    case Tag::Real:
+    case Tag::Bool: return scalar().str();
+    case Tag::String: return fmt::format("\"{}\"", string());
+    case Tag::Dtype: return std::string(tenon::name(dtype()));
+    case Tag::Device: return device().str();
+    case Tag::Layout: return "strided";
+    case Tag::MemoryFormat: return integer_ == 0 ? "contiguous" : "preserve";
+    case Tag::Generator: return "generator";
+    case Tag::Ints:
+    case Tag::SymInts: return tenon::str(sym_ints());
+    case Tag::Reals: return fmt::format("[{}]", fmt::join(reals(), ", "));
+    case Tag::Bools: {
+      std::vector<std::string> words;
+      for (bool flag : bools()) words.push_back(flag ? "true" : "false");
+      return fmt::format("[{}]", fmt::join(words, ", "));
+    }
+    case Tag::Tensors:
+    case Tag::OptionalTensors: {
+      std::vector<std::string> words;
+      if (tag_ == Tag::Tensors)
+        for (const Tensor& tensor : tensors()) words.push_back(tensor.description());
+      else
+        for (const auto& tensor : optional_tensors()) words.push_back(tensor ? tensor->description() : "None");
+      return fmt::format("[{}]", fmt::join(words, ", "));
+    }
+  }
+  return {};
+}
+
+}  // namespace tenon::dispatch

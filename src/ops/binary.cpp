@@ -1,0 +1,133 @@
+// Functions of two or three elements.
+#include <tenon/ops/table.h>
+
+namespace tenon::ops {
+namespace {
+
+// Scalars come in the promoted dtype; a factor of one is exact, so it needs no special case.
+Lane add_scaled(Lane x, Lane y, Lane alpha) { return x + alpha * y; }
+
+Tensor scaled(const Tensor& grad, const dispatch::Value& alpha) {
+  Scalar factor = alpha.scalar();
+  if (!factor.is_symbolic() && factor.to_double() == 1) return grad;
+  return grad * factor;
+}
+
+}  // namespace
+
+OPS(binary) {
+  op("add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor")
+      .pointwise(Promotion::Same, [](Lane x, Lane y, Lane alpha) { return add_scaled(x, y, alpha); })
+      .grad("self", saves(), [](Grad& g) { return g.grad(); })
+      .grad("other", saves(), [](Grad& g) { return scaled(g.grad(), g.argument("alpha")); });
+  op("add.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor")
+      .pointwise(Promotion::Same, [](Lane x, Lane y, Lane alpha) { return add_scaled(x, y, alpha); })
+      .grad("self", saves(), [](Grad& g) { return g.grad(); });
+  op("sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor")
+      .pointwise(Promotion::Same, [](Lane x, Lane y, Lane alpha) { return x - alpha * y; })
+      .grad("self", saves(), [](Grad& g) { return g.grad(); })
+      .grad("other", saves(), [](Grad& g) { return scaled(-g.grad(), g.argument("alpha")); });
+  op("sub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor")
+      .pointwise(Promotion::Same, [](Lane x, Lane y, Lane alpha) { return x - alpha * y; })
+      .grad("self", saves(), [](Grad& g) { return g.grad(); });
+  op("rsub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor")
+      .pointwise(Promotion::Same, [](Lane x, Lane y, Lane alpha) { return y - alpha * x; })
+      .grad("self", saves(), [](Grad& g) { return scaled(-g.grad(), g.argument("alpha")); })
+      .no_inplace();
+  op("mul.Tensor(Tensor self, Tensor other) -> Tensor")
+      .pointwise(Promotion::Same, [](Lane x, Lane y) { return x * y; })
+      .grad("self", saves("other"), [](Grad& g) { return g.grad() * g.saved("other"); })
+      .grad("other", saves("self"), [](Grad& g) { return g.grad() * g.saved("self"); });
+  op("mul.Scalar(Tensor self, Scalar other) -> Tensor")
+      .pointwise(Promotion::Same, [](Lane x, Lane y) { return x * y; })
+      .grad("self", saves(), [](Grad& g) { return g.grad() * g.argument("other").scalar(); });
+  op("div.Tensor(Tensor self, Tensor other) -> Tensor")
+      .pointwise(Promotion::ToFloat, [](Lane x, Lane y) { return x / y; })
+      .grad("self", saves("other"), [](Grad& g) { return g.grad() / g.saved("other"); })
+      .grad("other", saves("self", "other"), [](Grad& g) {
+        Tensor other = g.saved("other");
+        return -g.grad() * ((g.saved("self") / other) / other);
+      });
+  op("div.Scalar(Tensor self, Scalar other) -> Tensor")
+      .pointwise(Promotion::ToFloat, [](Lane x, Lane y) { return x / y; })
+      .grad("self", saves(), [](Grad& g) { return g.grad() / g.argument("other").scalar(); });
+  op("pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor")
+      .pointwise(Promotion::Same, [](Lane x, Lane y) { return pow(x, y); })
+      .grad("self", saves("self", "exponent"), [](Grad& g) {
+        Tensor x = g.saved("self"), y = g.saved("exponent");
+        return where(y == 0, zeros_like(x), g.grad() * (y * pow(x, y - 1)));
+      })
+      .grad("exponent", saves("self", "exponent", "result"), [](Grad& g) {
+        Tensor x = g.saved("self"), y = g.saved("exponent");
+        Tensor slope = g.grad() * (g.saved("result") * log(x));
+        return where(logical_and(x == 0, y >= 0), zeros_like(slope), slope);
+      });
+  op("pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor")
+      .decompose([](const Tensor& self, const Scalar& exponent) {
+        // Small whole powers and the root are exact; everything else is the general function.
+        if (!exponent.is_symbolic()) {
+          double y = exponent.to_double();
+          bool floating = is_floating(self.dtype());
+          if (y == 1) return exponent.is_real() && !floating ? self.to(kFloat32) : clone(self);
+          if (y == 2 && (floating || !exponent.is_real())) return self * self;
+          if (y == 3 && (floating || !exponent.is_real())) return self * self * self;
+          if (y == 0.5 && floating) return sqrt(self);
+          if (y == -1 && floating) return reciprocal(self);
+          TENON_CHECK(floating || exponent.is_real() || y >= 0, "[pow] integers cannot be raised to the negative power {}",
+                      exponent.str());
+        }
+        Dtype dtype = exponent.is_real() && !is_floating(self.dtype()) ? kFloat32 : self.dtype();
+        return pow(self.to(dtype), full(SymInts{}, exponent, TensorOptions(dtype, self.device())));
+      })
+      .grad("self", saves("self"), [](Grad& g) {
+        Scalar exponent = g.argument("exponent").scalar();
+        if (!exponent.is_symbolic() && exponent.to_double() == 0) return zeros_like(g.grad());
+        Scalar lower = exponent.is_real() ? Scalar(exponent.real() - 1) : Scalar(exponent.integer() - 1);
+        return g.grad() * (pow(g.saved("self"), lower) * exponent);
+      });
+  op("maximum(Tensor self, Tensor other) -> Tensor")
+      .pointwise(Promotion::Same, [](Lane x, Lane y) { return maximum(x, y); })
+      .no_inplace()
+      .grad("self", saves("self", "other"), [](Grad& g) {
+        Tensor x = g.saved("self"), y = g.saved("other");
+        return where(x == y, g.grad() / 2, where(x > y, g.grad(), zeros_like(g.grad())));
+      })
+      .grad("other", saves("self", "other"), [](Grad& g) {
+        Tensor x = g.saved("self"), y = g.saved("other");
+        return where(x == y, g.grad() / 2, where(y > x, g.grad(), zeros_like(g.grad())));
+      });
+  op("minimum(Tensor self, Tensor other) -> Tensor")
+      .pointwise(Promotion::Same, [](Lane x, Lane y) { return minimum(x, y); })
+      .no_inplace()
+      .grad("self", saves("self", "other"), [](Grad& g) {
+        Tensor x = g.saved("self"), y = g.saved("other");
+        return where(x == y, g.grad() / 2, where(x < y, g.grad(), zeros_like(g.grad())));
+      })
+      .grad("other", saves("self", "other"), [](Grad& g) {
+        Tensor x = g.saved("self"), y = g.saved("other");
+        return where(x == y, g.grad() / 2, where(y < x, g.grad(), zeros_like(g.grad())));
+      });
+  op("where.self(Tensor condition, Tensor self, Tensor other) -> Tensor")
+      .pointwise(Promotion::Branch, [](Lane condition, Lane x, Lane y) { return select(condition, x, y); })
+      .grad("self", saves("condition"), [](Grad& g) { return where(g.saved("condition"), g.grad(), zeros_like(g.grad())); })
+      .grad("other", saves("condition"), [](Grad& g) { return where(g.saved("condition"), zeros_like(g.grad()), g.grad()); });
+}
+
+OPS(comparison) {
+  op("eq.Tensor(Tensor self, Tensor other) -> Tensor").pointwise(Promotion::Compare, [](Lane x, Lane y) { return x == y; });
+  op("eq.Scalar(Tensor self, Scalar other) -> Tensor").pointwise(Promotion::Compare, [](Lane x, Lane y) { return x == y; });
+  op("ne.Tensor(Tensor self, Tensor other) -> Tensor").pointwise(Promotion::Compare, [](Lane x, Lane y) { return x != y; });
+  op("ne.Scalar(Tensor self, Scalar other) -> Tensor").pointwise(Promotion::Compare, [](Lane x, Lane y) { return x != y; });
+  op("lt.Tensor(Tensor self, Tensor other) -> Tensor").pointwise(Promotion::Compare, [](Lane x, Lane y) { return x < y; });
+  op("lt.Scalar(Tensor self, Scalar other) -> Tensor").pointwise(Promotion::Compare, [](Lane x, Lane y) { return x < y; });
+  op("le.Tensor(Tensor self, Tensor other) -> Tensor").pointwise(Promotion::Compare, [](Lane x, Lane y) { return x <= y; });
+  op("le.Scalar(Tensor self, Scalar other) -> Tensor").pointwise(Promotion::Compare, [](Lane x, Lane y) { return x <= y; });
+  op("gt.Tensor(Tensor self, Tensor other) -> Tensor").pointwise(Promotion::Compare, [](Lane x, Lane y) { return x > y; });
+  op("gt.Scalar(Tensor self, Scalar other) -> Tensor").pointwise(Promotion::Compare, [](Lane x, Lane y) { return x > y; });
+  op("ge.Tensor(Tensor self, Tensor other) -> Tensor").pointwise(Promotion::Compare, [](Lane x, Lane y) { return x >= y; });
+  op("ge.Scalar(Tensor self, Scalar other) -> Tensor").pointwise(Promotion::Compare, [](Lane x, Lane y) { return x >= y; });
+  op("logical_and(Tensor self, Tensor other) -> Tensor").pointwise(Promotion::Logical, [](Lane x, Lane y) { return x & y; });
+  op("logical_or(Tensor self, Tensor other) -> Tensor").pointwise(Promotion::Logical, [](Lane x, Lane y) { return x | y; });
+}
+
+}  // namespace tenon::ops

@@ -1,0 +1,154 @@
+// Tensors from nothing.
+#include <tenon/core/random.h>
+#include <tenon/ops/table.h>
+
+#include <cmath>
+
+namespace tenon::ops {
+namespace {
+
+Device device_of(const Arguments& arguments) {
+  const dispatch::Value& device = arguments["device"];
+  return device.is_none() ? kCPU : device.device();
+}
+
+Dtype dtype_or(const Arguments& arguments, Dtype standard) {
+  const dispatch::Value& dtype = arguments["dtype"];
+  return dtype.is_none() ? standard : dtype.dtype();
+}
+
+std::vector<TensorMeta> sized(const Arguments& arguments, Dtype standard) {
+  SymInts sizes = arguments["size"].sym_ints();
+  for (const SymInt& size : sizes)
+    TENON_CHECK(!statically_true(size < 0), "[{}] expected sizes of at least 0, got {}", arguments.op().brief_name(), str(sizes));
+  return {TensorMeta::contiguous(sizes, dtype_or(arguments, standard), device_of(arguments))};
+}
+
+std::vector<TensorMeta> sized_float(const Arguments& arguments) { return sized(arguments, kFloat32); }
+
+std::vector<TensorMeta> random_shape(const Arguments& arguments) {
+  std::vector<TensorMeta> metas = sized_float(arguments);
+  TENON_CHECK(is_floating(metas[0].dtype), "[{}] expected a floating point dtype, got {}", arguments.op().brief_name(),
+              name(metas[0].dtype));
+  return metas;
+}
+
+// 24 random bits as a float in [0, 1): every value is exact in float32.
+Lane uniform(Element& e, Expr word, Dtype dtype) {
+  loop::Builder& b = e.builder();
+  Lane bits = e.random_bits(word);
+  Lane high = b.binary(loop::OpCode::Shr, bits, b.constant(int64_t{8}, kInt64));
+  return cast(high, dtype) * (1.0 / 16777216.0);
+}
+
+std::vector<TensorMeta> arange_shape(const Arguments& arguments) {
+  Scalar start = arguments["start"].scalar(), end = arguments["end"].scalar(), step = arguments["step"].scalar();
+  bool real = start.is_real() || end.is_real() || step.is_real();
+  SymInt count;
+  if (real) {
+    double first = start.to_double(), last = end.to_double(), stride = step.to_double();
+    TENON_CHECK(stride != 0, "[arange] expected a step other than 0");
+    TENON_CHECK(std::isfinite(first) && std::isfinite(last), "[arange] expected finite bounds, got {} and {}", first, last);
+    TENON_CHECK((last - first) / stride >= 0, "[arange] bounds {} and {} do not fit the step {}", first, last, stride);
+    count = static_cast<int64_t>(std::ceil((last - first) / stride));
+  } else {
+    int64_t stride = step.to_int();
+    TENON_CHECK(stride != 0, "[arange] expected a step other than 0");
+    SymInt length = end.integer() - start.integer();
+    TENON_CHECK(bool(stride > 0 ? length >= 0 : length <= 0), "[arange] bounds {} and {} do not fit the step {}",
+                start.str(), end.str(), stride);
+    count = stride == 1 ? length : -((-length) / SymInt(stride));
+  }
+  return {TensorMeta::contiguous(SymInts{count}, dtype_or(arguments, real ? kFloat32 : kInt64), device_of(arguments))};
+}
+
+TensorOptions options(std::optional<Dtype> dtype, std::optional<Device> device) {
+  TensorOptions result;
+  result.dtype = dtype;
+  result.device = device;
+  return result;
+}
+
+}  // namespace
+
+OPS(factory) {
+  op("empty.memory_format(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
+     "bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor")
+      .kernel([](const Arguments&, std::span<Tensor>) {})
+      .shape(sized_float);
+  op("full(SymInt[] size, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
+     "bool? pin_memory=None) -> Tensor")
+      .element([](Element& e) { return e.scalar("fill_value", e.dtype()); })
+      .shape([](const Arguments& arguments) { return sized(arguments, arguments["fill_value"].scalar().dtype()); });
+  op("zeros(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) "
+     "-> Tensor")
+      .element([](Element& e) { return e.builder().constant(int64_t{0}, e.dtype()); })
+      .shape(sized_float);
+  op("ones(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) "
+     "-> Tensor")
+      .element([](Element& e) { return e.builder().constant(int64_t{1}, e.dtype()); })
+      .shape(sized_float);
+  op("rand(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) "
+     "-> Tensor")
+      .element([](Element& e) { return uniform(e, e.linear_index(), e.dtype()); })
+      .shape(random_shape)
+      .random();
+  // Box and Muller's method on two words for each element.
+  op("randn(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) "
+     "-> Tensor")
+      .element([](Element& e) {
+        Expr word = e.linear_index() * 2;
+        Lane radius = sqrt(log(1.0 - uniform(e, word, e.dtype())) * -2.0);
+        return radius * cos(uniform(e, word + 1, e.dtype()) * 6.283185307179586);
+      })
+      .shape(random_shape)
+      .random();
+  op("arange.start_step(Scalar start, Scalar end, Scalar step=1, *, ScalarType? dtype=None, Layout? layout=None, "
+     "Device? device=None, bool? pin_memory=None) -> Tensor")
+      .element([](Element& e) {
+        Lane position = cast(e.builder().index(e.index(0)), e.dtype());
+        return e.scalar("start", e.dtype()) + position * e.scalar("step", e.dtype());
+      })
+      .shape(arange_shape);
+  op("arange(Scalar end, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor")
+      .decompose([](const Scalar& end, std::optional<Dtype> dtype, std::optional<Layout>, std::optional<Device> device,
+                    std::optional<bool>) { return arange(0, end, 1, options(dtype, device)); });
+  op("empty_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, "
+     "MemoryFormat? memory_format=None) -> Tensor")
+      .kernel([](const Arguments&, std::span<Tensor>) {})
+      .shape([](const Arguments& arguments) {
+        const Tensor& self = arguments.tensor("self");
+        Dtype dtype = dtype_or(arguments, self.dtype());
+        if (self.is_contiguous()) return std::vector{TensorMeta{self.sym_sizes(), self.sym_strides(), dtype, self.device()}};
+        return std::vector{TensorMeta::contiguous(self.sym_sizes(), dtype, self.device())};
+      });
+  op("zeros_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, "
+     "MemoryFormat? memory_format=None) -> Tensor")
+      .pointwise(Promotion::Argument, [](Lane self) { return number(self, 0); })
+      .ignores("self")
+      .no_inplace();
+  op("ones_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, "
+     "MemoryFormat? memory_format=None) -> Tensor")
+      .pointwise(Promotion::Argument, [](Lane self) { return number(self, 1); })
+      .ignores("self")
+      .no_inplace();
+  op("full_like(Tensor self, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
+     "bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor")
+      .pointwise(Promotion::Argument, [](Lane, Lane value) { return value; })
+      .ignores("self")
+      .no_inplace();
+  op("rand_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, "
+     "MemoryFormat? memory_format=None) -> Tensor")
+      .decompose([](const Tensor& self, std::optional<Dtype> dtype, std::optional<Layout>, std::optional<Device>,
+                    std::optional<bool>, std::optional<MemoryFormat>) {
+        return rand(self.sym_sizes(), TensorOptions(dtype.value_or(self.dtype()), self.device()));
+      });
+  op("randn_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, "
+     "MemoryFormat? memory_format=None) -> Tensor")
+      .decompose([](const Tensor& self, std::optional<Dtype> dtype, std::optional<Layout>, std::optional<Device>,
+                    std::optional<bool>, std::optional<MemoryFormat>) {
+        return randn(self.sym_sizes(), TensorOptions(dtype.value_or(self.dtype()), self.device()));
+      });
+}
+
+}  // namespace tenon::ops

@@ -1,0 +1,67 @@
+#include <tenon/ops/table.h>
+#include <tenon/schema/derive.h>
+
+namespace tenon::ops {
+namespace {
+
+dispatch::Operator& define_row(const std::shared_ptr<Row>& row) {
+  schema::Schema schema = row->schema;
+  if (schema.ns.empty()) schema.ns = "aten";
+  row->schema = schema;
+  dispatch::Operator& defined = dispatch::define(std::move(schema), row);
+  row->op = &defined;
+  return defined;
+}
+
+bool takes_self(const schema::Schema& schema) {
+  return !schema.arguments.empty() && schema.arguments[0].name == "self" &&
+         schema.arguments[0].type.kind == schema::Kind::Tensor;
+}
+
+// The in-place form of a pointwise row: the same expression, written over `self`.
+void define_inplace(const std::shared_ptr<Row>& row) {
+  auto derived = std::make_shared<Row>(*row);
+  derived->schema = schema::inplace_form(row->schema);
+  derived->functional = row.get();
+  derived->functional_op = row->op;
+  derived->op = nullptr;
+  row->inplace_op = &define_row(derived);
+}
+
+}  // namespace
+
+RowBuilder::RowBuilder(const char* schema, const char* family, std::source_location where)
+    : row_(std::make_shared<Row>()) {
+  row_->schema = schema::parse(schema);
+  row_->family = family;
+  row_->file = where.file_name();
+  row_->line = static_cast<int>(where.line());
+}
+
+RowBuilder::~RowBuilder() noexcept(false) {
+  if (std::uncaught_exceptions() > 0) return;
+  dispatch::Operator& defined = define_row(row_);
+  if (row_->kind == Kind::Pointwise) {
+    size_t lanes = 0;
+    for (const schema::Argument& argument : row_->schema.arguments) lanes += is_lane(argument);
+    TENON_ASSERT(lanes == row_->pointwise.lanes, "{}: {} lane arguments, its expression takes {}", row_->schema.str(), lanes,
+                 row_->pointwise.lanes);
+    if (row_->derives_inplace && takes_self(row_->schema)) define_inplace(row_);
+  }
+  if (row_->kind == Kind::Composite && !row_->differentiable())
+    dispatch::register_composite(defined, dispatch::Composite::Implicit, row_->decomposition);
+}
+
+bool Row::ignores(std::string_view argument) const {
+  return std::find(ignored.begin(), ignored.end(), argument) != ignored.end();
+}
+
+const GradRule* Row::grad_of(std::string_view input) const {
+  for (const GradRule& rule : grads)
+    if (rule.input == input) return &rule;
+  return nullptr;
+}
+
+const Row* row_of(const dispatch::Operator& op) { return dynamic_cast<const Row*>(op.traits()); }
+
+}  // namespace tenon::ops

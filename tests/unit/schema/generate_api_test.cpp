@@ -1,0 +1,233 @@
+// Needs tools/generate_api/{cpp_types,generate,scan,tokens}.cpp beside the library.
+#include "../../../tools/generate_api/generate.h"
+
+#include <tenon/support/error.h>
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+namespace tenon::generate_api {
+namespace {
+
+Api generate_text(const std::string& text) { return generate(scan("src/ops/rows.cpp", text)); }
+
+// The part after the notice, the includes and the opening of the namespace.
+std::string after(const std::string& text, const std::string& mark) {
+  const size_t at = text.find(mark);
+  return at == std::string::npos ? "no `" + mark + "` in: " + text : text.substr(at);
+}
+
+std::string error_of(const std::string& text) {
+  try {
+    generate_text(text);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+const char* const kRows = R"source(
+#define OPS(family) /* op("no") */ void family() \
+  op("not a row")
+// op("not a row") /*
+OPS(unary) {
+  op("sin(Tensor self) -> Tensor")
+      .pointwise(promote::to_float, [](Lane x) { return sin(x); })
+      .grad("self", saves("self"), [](Grad& g) { char c = ';'; g.op("no row"); return g.grad() * 1'000; });
+
+  /* between */ op("add.Tensor(Tensor self, Tensor other, "  // two literals
+     "*, Scalar alpha=1) -> Tensor").pointwise(promote::common, f);
+  op("where.self(Tensor condition, Tensor self, Tensor other) -> Tensor").pointwise(f).no_inplace();
+}
+
+OPS(creation) {
+  op("zeros(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) "
+     "-> Tensor").decompose(f);
+  op("sum.dim_IntList(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor").reduce();
+  op("fill_.Scalar(Tensor(a!) self, Scalar value) -> Tensor(a!)").pointwise(f);
+  op(R"(max.dim(Tensor self, int dim, bool keepdim=False, str mode="a\\b") -> (Tensor values, Tensor indices))").kernel(f);
+  op("seed() -> int").kernel(f);
+}
+)source";
+
+TEST(GenerateApi, Header) {
+  EXPECT_EQ(after(generate_text(kRows).ops_header, "namespace tenon {"), R"(namespace tenon {
+
+// unary (rows.cpp)
+// aten::sin(Tensor self) -> Tensor
+Tensor sin(const Tensor& self);
+// aten::sin_(Tensor(a!) self) -> Tensor(a!)
+Tensor sin_(const Tensor& self);
+// aten::sin.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)
+Tensor sin_out(const Tensor& out, const Tensor& self);
+// aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor
+Tensor add(const Tensor& self, const Tensor& other, const Scalar& alpha = 1);
+// aten::add_.Tensor(Tensor(a!) self, Tensor other, *, Scalar alpha=1) -> Tensor(a!)
+Tensor add_(const Tensor& self, const Tensor& other, const Scalar& alpha = 1);
+// aten::add.Tensor_out(Tensor self, Tensor other, *, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)
+Tensor add_out(const Tensor& out, const Tensor& self, const Tensor& other, const Scalar& alpha = 1);
+// aten::where.self(Tensor condition, Tensor self, Tensor other) -> Tensor
+Tensor where(const Tensor& condition, const Tensor& self, const Tensor& other);
+
+// creation (rows.cpp)
+// aten::zeros(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor
+Tensor zeros(const SymInts& size, const TensorOptions& options = {});
+// aten::sum.dim_IntList(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor
+Tensor sum(const Tensor& self, const OptionalInts& dim = std::nullopt, bool keepdim = false, std::optional<Dtype> dtype = std::nullopt);
+// aten::fill_.Scalar(Tensor(a!) self, Scalar value) -> Tensor(a!)
+Tensor fill_(const Tensor& self, const Scalar& value);
+// aten::max.dim(Tensor self, int dim, bool keepdim=False, str mode="a\\b") -> (Tensor values, Tensor indices)
+std::tuple<Tensor, Tensor> max(const Tensor& self, int64_t dim, bool keepdim = false, std::string_view mode = "a\\b");
+// aten::seed() -> int
+int64_t seed();
+
+}  // namespace tenon
+)");
+}
+
+TEST(GenerateApi, Methods) {
+  EXPECT_EQ(after(generate_text(kRows).tensor_methods, "\n// unary"), R"(
+// unary (rows.cpp)
+// aten::sin(Tensor self) -> Tensor
+Tensor sin() const;
+// aten::sin_(Tensor(a!) self) -> Tensor(a!)
+Tensor sin_() const;
+// aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor
+Tensor add(const Tensor& other, const Scalar& alpha = 1) const;
+// aten::add_.Tensor(Tensor(a!) self, Tensor other, *, Scalar alpha=1) -> Tensor(a!)
+Tensor add_(const Tensor& other, const Scalar& alpha = 1) const;
+
+// creation (rows.cpp)
+// aten::sum.dim_IntList(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor
+Tensor sum(const OptionalInts& dim = std::nullopt, bool keepdim = false, std::optional<Dtype> dtype = std::nullopt) const;
+// aten::fill_.Scalar(Tensor(a!) self, Scalar value) -> Tensor(a!)
+Tensor fill_(const Scalar& value) const;
+// aten::max.dim(Tensor self, int dim, bool keepdim=False, str mode="a\\b") -> (Tensor values, Tensor indices)
+std::tuple<Tensor, Tensor> max(int64_t dim, bool keepdim = false, std::string_view mode = "a\\b") const;
+)");
+}
+
+TEST(GenerateApi, Bodies) {
+  const std::string source = generate_text(kRows).ops_source;
+  const char* const lines[] = {
+      "Tensor add(const Tensor& self, const Tensor& other, const Scalar& alpha) { static const dispatch::Operator& op "
+      "= "
+      "dispatch::find_operator(\"aten::add.Tensor\"); const dispatch::Value args[] = {dispatch::Value(self), "
+      "dispatch::Value(other), dispatch::Value(alpha)}; return dispatch::call<Tensor>(op, args); }\n",
+      "Tensor Tensor::add(const Tensor& other, const Scalar& alpha) const { return tenon::add(*this, other, alpha); "
+      "}\n",
+      // The schema's order, not the function's.
+      "Tensor add_out(const Tensor& out, const Tensor& self, const Tensor& other, const Scalar& alpha) { static const "
+      "dispatch::Operator& op = dispatch::find_operator(\"aten::add.Tensor_out\"); const dispatch::Value args[] = "
+      "{dispatch::Value(self), dispatch::Value(other), dispatch::Value(alpha), dispatch::Value(out)}; return "
+      "dispatch::call<Tensor>(op, args); }\n",
+      "const dispatch::Value args[] = {dispatch::Value(size), dispatch::Value(options.dtype), "
+      "dispatch::Value(options.layout), dispatch::Value(options.device), dispatch::Value(options.pin_memory)}; return",
+      "int64_t seed() { static const dispatch::Operator& op = dispatch::find_operator(\"aten::seed\"); return "
+      "dispatch::call<int64_t>(op, {}); }\n",
+      "return dispatch::call<std::tuple<Tensor, Tensor>>(op, args); }\n",
+  };
+  for (const char* line : lines) EXPECT_NE(source.find(line), std::string::npos) << line << "\nin\n" << source;
+}
+
+TEST(GenerateApi, EveryTypeAndDefault) {
+  const auto declaration = [](const std::string& arguments, const std::string& result = "()") {
+    const std::string header = generate_text("op(\"f(" + arguments + ") -> " + result + "\").kernel(f);").ops_header;
+    const std::string tail = after(header, result == "()" ? "void f(" : " f(");
+    return tail.substr(0, tail.find(");"));
+  };
+  EXPECT_EQ(
+      declaration("Tensor? a, Tensor[] b, Tensor?[] c, int d, SymInt e, int[] f, int[2] g, int[]? h"),
+      "void f(const std::optional<Tensor>& a, const std::vector<Tensor>& b, const std::vector<std::optional<Tensor>>& "
+      "c, int64_t d, const SymInt& e, const Ints& f, const Ints& g, const OptionalInts& h");
+  EXPECT_EQ(
+      declaration("SymInt[] a, SymInt[]? b, float c, float[] d, bool e, bool[3] f, str g, Scalar h, ScalarType i"),
+      "void f(const SymInts& a, const std::optional<SymInts>& b, double c, const std::vector<double>& d, bool e, "
+      "const std::vector<bool>& f, std::string_view g, const Scalar& h, Dtype i");
+  EXPECT_EQ(
+      declaration("Device a, Layout b, MemoryFormat c, Generator d, int? e, bool? f, str? g, SymInt? h, Scalar? i"),
+      "void f(Device a, Layout b, MemoryFormat c, Generator& d, std::optional<int64_t> e, std::optional<bool> f, "
+      "std::optional<std::string_view> g, const std::optional<SymInt>& h, const std::optional<Scalar>& i");
+  EXPECT_EQ(declaration("float a=2, int b=-9223372036854775808, int[2] c=1, int[] d=[], bool[2] e=[True, False], "
+                        "int[1]? g=[3], float h=inf"),
+            "void f(double a = 2.0, int64_t b = INT64_MIN, const Ints& c = {1, 1}, const Ints& d = {}, const "
+            "std::vector<bool>& e = {true, false}, const OptionalInts& g = Ints{3}, double h = "
+            "std::numeric_limits<double>::infinity()");
+  EXPECT_EQ(
+      declaration("ScalarType a=long, MemoryFormat b=preserve_format, Device c=cpu, Generator? d=None, str? e='x', "
+                  "int g=Mean"),
+      "void f(Dtype a = kInt64, MemoryFormat b = MemoryFormat::Preserve, Device c = kCPU, Generator* d = nullptr, "
+      "std::optional<std::string_view> e = \"x\", int64_t g = 1");
+}
+
+TEST(GenerateApi, NamesThatCppHasTaken) {
+  const Api api = generate_text("op(\"xor(Tensor self, int default=1, int op=2) -> Tensor\").kernel(f);");
+  EXPECT_NE(api.ops_header.find("Tensor xor_(const Tensor& self, int64_t default_ = 1, int64_t op_ = 2);"),
+            std::string::npos);
+  EXPECT_NE(api.ops_source.find("find_operator(\"aten::xor\")"), std::string::npos);
+}
+
+TEST(GenerateApi, DefaultsBeforeARequiredParameterAreDropped) {
+  const Api api = generate_text("op(\"f(Tensor self, int a=1, *, Tensor(a!) out, int b=2) -> Tensor(a!)\").kernel(f);");
+  EXPECT_NE(api.ops_header.find("Tensor f(const Tensor& self, int64_t a, const Tensor& out, int64_t b = 2);"),
+            std::string::npos);
+}
+
+TEST(GenerateApi, OtherDefaultsThanNoneKeepTheOptionsApart) {
+  const Api api = generate_text(
+      "op(\"f(*, ScalarType? dtype=long, Layout? layout=None, Device? device=None, bool? "
+      "pin_memory=None) -> Tensor\").kernel(f);");
+  EXPECT_NE(api.ops_header.find("Tensor f(std::optional<Dtype> dtype = kInt64, std::optional<Layout> layout = "
+                                "std::nullopt, "),
+            std::string::npos);
+}
+
+TEST(GenerateApi, ErrorsNameTheRow) {
+  EXPECT_EQ(error_of("\n\nop(\"f(double x) -> Tensor\");"),
+            "src/ops/rows.cpp:3: [schema] column 3: unknown type specifier `double`. Use `float`\n"
+            "  f(double x) -> Tensor\n"
+            "    ^");
+  EXPECT_EQ(error_of("op(\"f() -> ()\");\nop(\"f.a() -> ()\");"),
+            "src/ops/rows.cpp:2: `aten::f.a() -> ()`\nsrc/ops/rows.cpp:1: `aten::f() -> ()`\n"
+            "  both give the C++ function `f()`");
+  EXPECT_EQ(error_of("op(\"f(int a) -> ()\");\nop(\"aten::f(bool a) -> ()\");"),
+            "src/ops/rows.cpp:2: `aten::f(bool a) -> ()`\nsrc/ops/rows.cpp:1: `aten::f(int a) -> ()`\n"
+            "  both define the operator `aten::f`");
+  EXPECT_EQ(error_of("op(\"f(Tensor self) -> Tensor\").pointwise(g);\nop(\"f_(Tensor(a!) self) -> Tensor(a!)\").k();"),
+            "src/ops/rows.cpp:2: `aten::f_(Tensor(a!) self) -> Tensor(a!)`\n"
+            "src/ops/rows.cpp:1: `aten::f_(Tensor(a!) self) -> Tensor(a!)`\n  both define the operator `aten::f_`");
+  EXPECT_EQ(error_of("op(\"f() -> ()\", 1);"),
+            "src/ops/rows.cpp:1: expected `op(\"…\")` with nothing but a schema in quotes");
+  EXPECT_EQ(error_of("void g() { op(\"f() -> ()\") }"), "src/ops/rows.cpp:1: expected `;` after the row of `f`");
+  EXPECT_EQ(error_of("op(\"f(MemoryFormat x=odd) -> ()\");"),
+            "src/ops/rows.cpp:1: the default `odd` of a `MemoryFormat` has no counterpart in C++");
+  EXPECT_EQ(error_of("\n/* "), "src/ops/rows.cpp:2: a comment that is never closed");
+  EXPECT_EQ(error_of("x = \"abc\n\";"), "src/ops/rows.cpp:1: a string that is never closed");
+}
+
+TEST(GenerateApi, MembersAndDeclarationsAreNoRows) {
+  EXPECT_TRUE(scan("a.cpp", "g.op(\"x\"); p->op(\"x\"); Operator op(\"x\"); op(name); copy_op(\"x\");").empty());
+}
+
+TEST(GenerateApi, WritesOnlyWhatChanged) {
+  const std::string path = testing::TempDir() + "tenon_generate_api_test.txt";
+  std::filesystem::remove(path);
+  EXPECT_TRUE(write_if_changed(path, "one"));
+  EXPECT_FALSE(write_if_changed(path, "one"));
+  EXPECT_TRUE(write_if_changed(path, "two"));
+  std::string content;
+  std::ifstream(path) >> content;
+  EXPECT_EQ(content, "two");
+  std::filesystem::remove(path);
+  try {
+    write_if_changed("/nowhere/at/all/file", "x");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(), "cannot write /nowhere/at/all/file");
+  }
+}
+
+}  // namespace
+}  // namespace tenon::generate_api
