@@ -15,7 +15,7 @@ if(NOT CMAKE_CXX_COMPILER_LAUNCHER)
   if(CCACHE)
     # Without these, ccache takes every file that uses a precompiled header for changed.
     set(CMAKE_CXX_COMPILER_LAUNCHER
-      ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${CCACHE})
+      env CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${CCACHE})
   endif()
 endif()
 
