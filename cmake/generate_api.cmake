@@ -8,7 +8,8 @@ if(TENON_GENERATOR_SOURCES)
   add_library(generate_api_parts OBJECT ${TENON_GENERATOR_SOURCES})
   target_link_libraries(generate_api_parts PRIVATE tenon_flags tenon_dependencies)
   target_precompile_headers(generate_api_parts REUSE_FROM tenon_base)
-  add_executable(generate_api tools/generate_api/main.cpp $<TARGET_OBJECTS:tenon_base> $<TARGET_OBJECTS:generate_api_parts>)
+  add_executable(generate_api tools/generate_api/main.cpp
+    $<TARGET_OBJECTS:tenon_base> $<TARGET_OBJECTS:generate_api_parts>)
   target_link_libraries(generate_api PRIVATE tenon_flags tenon_dependencies)
 endif()
 

@@ -25,7 +25,8 @@ function(tenon_tests kind shares)
   add_executable(${name} ${sources})
   # -g1: tests look at the places that errors name.
   target_compile_options(${name} PRIVATE -g1)
-  target_compile_definitions(${name} PRIVATE TENON_SOURCE_DIR="${PROJECT_SOURCE_DIR}" TENON_BINARY_DIR="${PROJECT_BINARY_DIR}")
+  target_compile_definitions(${name} PRIVATE
+    TENON_SOURCE_DIR="${PROJECT_SOURCE_DIR}" TENON_BINARY_DIR="${PROJECT_BINARY_DIR}")
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
   target_link_libraries(${name} PRIVATE tests_main tenon_flags ${ARGN})
   target_precompile_headers(${name} PRIVATE cmake/precompiled.h <gtest/gtest.h>)
@@ -61,7 +62,7 @@ tenon_repository_test(seeds_counter_test ${PROJECT_SOURCE_DIR}/tests/tools/seeds
 tenon_repository_test(setup_test ${PROJECT_SOURCE_DIR}/tests/tools/setup_test.py)
 tenon_repository_test(bench_report_test ${PROJECT_SOURCE_DIR}/tests/tools/bench_test.py $<TARGET_FILE:tenon_bench>)
 
-# An outside project builds against an installed copy. A sanitized library needs a sanitized program, which users do not have.
+# An outside project builds against an installed copy. (A sanitized library would need a sanitized program.)
 if(NOT TENON_SANITIZE)
   add_test(NAME install_consumer COMMAND ${CMAKE_COMMAND}
     -DBUILD=${PROJECT_BINARY_DIR} -DSOURCE=${PROJECT_SOURCE_DIR}/tests/install
