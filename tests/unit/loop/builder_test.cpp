@@ -161,9 +161,10 @@ TEST(Builder, MistakesAreNamed) {
   const Lane i = b.constant(7, kInt32), f = b.constant(7.0, kFloat32), stranger = foreign.constant(1.0, kFloat32);
   EXPECT_THAT(internal_error_of([&] { i + f; }), HasSubstr("add of int32 and float32: operands need one dtype"));
   EXPECT_THAT(internal_error_of([&] { i < f; }), HasSubstr("lt of int32 and float32"));
-  EXPECT_THAT(internal_error_of([&] { select(i, f, f); }), HasSubstr("select wants a bool as its condition, got int32"));
+  EXPECT_THAT(internal_error_of([&] { select(i, f, f); }),
+              HasSubstr("select wants a bool as its condition, got int32"));
   EXPECT_THAT(internal_error_of([&] { exp(i); }), HasSubstr("exp is not defined for int32"));
-  EXPECT_THAT(internal_error_of([&] { f& f; }), HasSubstr("and is not defined for float32"));
+  EXPECT_THAT(internal_error_of([&] { f & f; }), HasSubstr("and is not defined for float32"));
   EXPECT_THAT(internal_error_of([&] { f + stranger; }), HasSubstr("belongs to kernel other"));
   EXPECT_THAT(internal_error_of([&] { f + Lane(); }), HasSubstr("undefined"));
   EXPECT_THAT(internal_error_of([&] { b.reduce(ReduceKind::Sum, f); }), HasSubstr("outside of a reduction loop"));

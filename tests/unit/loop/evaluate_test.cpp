@@ -193,7 +193,9 @@ TEST(Evaluate, Comparisons) {
   EXPECT_EQ(apply(OpCode::IsNan, kBool, {Number::of(kNan)}).integer, 1);
   EXPECT_EQ(apply(OpCode::IsNan, kBool, {Number::of(kInf)}).integer, 0);
   EXPECT_EQ(apply(OpCode::Ge, kBool, {Number::of(2.0), Number::of(2.0)}).integer, 1);
-  EXPECT_EQ(apply(OpCode::Select, kInt32, {Number::of(int64_t{0}), Number::of(int64_t{5}), Number::of(int64_t{6})}).integer, 6);
+  EXPECT_EQ(
+      apply(OpCode::Select, kInt32, {Number::of(int64_t{0}), Number::of(int64_t{5}), Number::of(int64_t{6})}).integer,
+      6);
 }
 
 TEST(Evaluate, CastsToIntegers) {

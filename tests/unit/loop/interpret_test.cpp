@@ -34,8 +34,7 @@ Kernel softmax() {
            [&](Expr j) { largest = b.reduce(ReduceKind::Max, b.load(x, i * m + j)); });
     b.loop(m, {.vector = true, .reduction = true},
            [&](Expr j) { total = b.reduce(ReduceKind::Sum, exp(b.load(x, i * m + j) - largest)); });
-    b.loop(m, {.vector = true},
-           [&](Expr j) { b.store(out, i * m + j, exp(b.load(x, i * m + j) - largest) / total); });
+    b.loop(m, {.vector = true}, [&](Expr j) { b.store(out, i * m + j, exp(b.load(x, i * m + j) - largest) / total); });
   });
   return b.finish();
 }
@@ -167,7 +166,8 @@ TEST(Interpret, ParametersAreConverted) {
 TEST(Interpret, HalvesAreRoundedByStores) {
   Builder b("k");
   const int x = b.buffer("x", kFloat16, BufferRole::In), out = b.buffer("out", kFloat16, BufferRole::Out);
-  const int exact = b.buffer("exact", kFloat32, BufferRole::Out), rounded = b.buffer("rounded", kFloat32, BufferRole::Out);
+  const int exact = b.buffer("exact", kFloat32, BufferRole::Out),
+            rounded = b.buffer("rounded", kFloat32, BufferRole::Out);
   const Expr zero = b.pool().constant(0);
   const Lane third = b.load(x, zero) / 3.0;
   b.store(out, zero, third);
@@ -191,7 +191,8 @@ TEST(Interpret, RandomBitsArePhilox) {
   std::vector<int64_t> words(9);
   run_kernel(b.finish(), {words.data()}, {}, {0x1234567890abcdefull, 42});
   for (uint64_t i = 0; i < 9; ++i) {
-    EXPECT_EQ(words[i], static_cast<int64_t>(philox4x32({static_cast<uint32_t>(i / 4), 0, 42, 0}, {0x90abcdef, 0x12345678})[i % 4]));
+    EXPECT_EQ(words[i], static_cast<int64_t>(
+                            philox4x32({static_cast<uint32_t>(i / 4), 0, 42, 0}, {0x90abcdef, 0x12345678})[i % 4]));
   }
 }
 

@@ -75,8 +75,8 @@ TEST(KernelText, EveryKindOfOperation) {
 
 TEST(KernelText, ConstantsKeepTheirBits) {
   Builder b("k");
-  const double reals[] = {0.0, -0.0, 1.0, 0.1, 1e-310, 5e-324, 1.7976931348623157e308, HUGE_VAL, -HUGE_VAL,
-                          std::nan(""), 3.0e-45, 123456789.0, 1.0 / 3};
+  const double reals[] = {0.0,      -0.0,      1.0,          0.1,     1e-310,      5e-324, 1.7976931348623157e308,
+                          HUGE_VAL, -HUGE_VAL, std::nan(""), 3.0e-45, 123456789.0, 1.0 / 3};
   for (double real : reals) {
     b.constant(real, kFloat64);
     b.constant(real, kFloat32);

@@ -13,9 +13,9 @@ using ::testing::HasSubstr;
 // A kernel that uses most of what there is; each test breaks one rule of a fresh copy.
 struct Sample {
   Kernel kernel;
-  Loop* rows;      // parallel
-  Loop* sum;       // reduction vector
-  Loop* columns;   // vector
+  Loop* rows;     // parallel
+  Loop* sum;      // reduction vector
+  Loop* columns;  // vector
 
   Op* find(Block& block, OpCode code) {
     for (Statement& statement : block) {
@@ -28,14 +28,14 @@ struct Sample {
 Sample make_sample() {
   Builder b("sample");
   const int x = b.buffer("x", kFloat32, BufferRole::In), at = b.buffer("at", kInt64, BufferRole::In);
-  const int out = b.buffer("out", kFloat32, BufferRole::Out), temporary = b.buffer("t", kFloat32, BufferRole::Temporary);
+  const int out = b.buffer("out", kFloat32, BufferRole::Out),
+            temporary = b.buffer("t", kFloat32, BufferRole::Temporary);
   const int scale = b.scalar("scale", kFloat64);
   const Expr n = b.integer("n"), m = b.integer("m");
   b.loop(n, {.parallel = true}, [&](Expr i) {
     Lane total;
-    b.loop(m, {.vector = true, .reduction = true}, [&](Expr j) {
-      total = b.reduce(ReduceKind::Sum, b.load(x, i * m + j));
-    });
+    b.loop(m, {.vector = true, .reduction = true},
+           [&](Expr j) { total = b.reduce(ReduceKind::Sum, b.load(x, i * m + j)); });
     const Lane index = b.load(at, i);
     b.check(index < b.index(m), "too large");
     const Expr bound = b.bind_index(minimum(index, b.index(m)));
