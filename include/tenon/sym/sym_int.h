@@ -76,26 +76,46 @@ class SymBool {
   Ref<sym::ShapeEnv> env_;
 };
 
-SymInt operator+(const SymInt& a, const SymInt& b);
-SymInt operator-(const SymInt& a, const SymInt& b);
-SymInt operator*(const SymInt& a, const SymInt& b);
+// The operators where an operand is symbolic.
+namespace sym::detail {
+SymInt add(const SymInt& a, const SymInt& b);
+SymInt subtract(const SymInt& a, const SymInt& b);
+SymInt multiply(const SymInt& a, const SymInt& b);
+SymBool equal(const SymInt& a, const SymInt& b);
+SymBool less(const SymInt& a, const SymInt& b);
+inline bool both_plain(const SymInt& a, const SymInt& b) { return !a.is_symbolic() && !b.is_symbolic(); }
+}  // namespace sym::detail
+
+inline SymInt operator+(const SymInt& a, const SymInt& b) {
+  return sym::detail::both_plain(a, b) ? SymInt(int64_t(a) + int64_t(b)) : sym::detail::add(a, b);
+}
+inline SymInt operator-(const SymInt& a, const SymInt& b) {
+  return sym::detail::both_plain(a, b) ? SymInt(int64_t(a) - int64_t(b)) : sym::detail::subtract(a, b);
+}
+inline SymInt operator*(const SymInt& a, const SymInt& b) {
+  return sym::detail::both_plain(a, b) ? SymInt(int64_t(a) * int64_t(b)) : sym::detail::multiply(a, b);
+}
 SymInt operator-(const SymInt& a);
 SymInt operator/(const SymInt& a, const SymInt& b);  // rounds towards minus infinity
 SymInt operator%(const SymInt& a, const SymInt& b);  // sign of the divisor
-SymInt& operator+=(SymInt& a, const SymInt& b);
-SymInt& operator-=(SymInt& a, const SymInt& b);
-SymInt& operator*=(SymInt& a, const SymInt& b);
+inline SymInt& operator+=(SymInt& a, const SymInt& b) { return a = a + b; }
+inline SymInt& operator-=(SymInt& a, const SymInt& b) { return a = a - b; }
+inline SymInt& operator*=(SymInt& a, const SymInt& b) { return a = a * b; }
 SymInt min(const SymInt& a, const SymInt& b);
 SymInt max(const SymInt& a, const SymInt& b);
-SymBool operator==(const SymInt& a, const SymInt& b);
-SymBool operator!=(const SymInt& a, const SymInt& b);
-SymBool operator<(const SymInt& a, const SymInt& b);
-SymBool operator<=(const SymInt& a, const SymInt& b);
-SymBool operator>(const SymInt& a, const SymInt& b);
-SymBool operator>=(const SymInt& a, const SymInt& b);
+SymBool operator!(const SymBool& a);
+inline SymBool operator==(const SymInt& a, const SymInt& b) {
+  return sym::detail::both_plain(a, b) ? SymBool(int64_t(a) == int64_t(b)) : sym::detail::equal(a, b);
+}
+inline SymBool operator!=(const SymInt& a, const SymInt& b) { return !(a == b); }
+inline SymBool operator<(const SymInt& a, const SymInt& b) {
+  return sym::detail::both_plain(a, b) ? SymBool(int64_t(a) < int64_t(b)) : sym::detail::less(a, b);
+}
+inline SymBool operator>(const SymInt& a, const SymInt& b) { return b < a; }
+inline SymBool operator<=(const SymInt& a, const SymInt& b) { return !(b < a); }
+inline SymBool operator>=(const SymInt& a, const SymInt& b) { return !(a < b); }
 SymBool operator&&(const SymBool& a, const SymBool& b);
 SymBool operator||(const SymBool& a, const SymBool& b);
-SymBool operator!(const SymBool& a);
 
 // True only if it is known without asking; never guards.
 bool statically_true(const SymBool& condition);
@@ -115,3 +135,6 @@ class SymInts : public SmallVector<SymInt, 5> {
 std::string str(std::span<const SymInt> list);  // "[2, s0, 3]"
 
 }  // namespace tenon
+
+// `Ref<ShapeEnv>` needs the whole class.
+#include <tenon/sym/shape_env.h>

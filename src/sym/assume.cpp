@@ -1,0 +1,209 @@
+// What a pool learns: ranges of symbols, bounds of linear forms, values that are excluded, symbols that are solved for.
+#include "pool.h"
+
+namespace tenon::sym {
+
+ExprPool::State::Normal ExprPool::State::normal(Expr expr) {
+  Sum sum = decompose(expr);
+  if (sum.terms.empty()) return {constant(0), 1, sum.constant};
+  int64_t common = 0;
+  bool negatable = true;
+  for (const Term& term : sum.terms) {
+    common = gcd(common, term.coefficient);
+    negatable &= term.coefficient != Range::kMin;
+  }
+  int64_t scale = sum.terms[0].coefficient < 0 && negatable ? -common : common;
+  int64_t offset = std::exchange(sum.constant, 0);
+  for (Term& term : sum.terms) term.coefficient /= scale;
+  return {build(sum), scale, offset};
+}
+
+void ExprPool::State::learnt() {
+  ++epoch;
+  memo.clear();
+  proofs.clear();
+  simplified.clear();
+}
+
+void ExprPool::State::refine(int32_t symbol, Range range) {
+  SymbolInfo& info = symbols[static_cast<size_t>(symbol)];
+  Range narrowed = intersect(info.range, range);
+  if (narrowed == info.range) return;
+  TENON_CHECK(narrowed.min <= narrowed.max, "[refine] expected a value of {} in {}, got {}", info.name, str(info.range),
+              str(range));
+  info.range = narrowed;
+  if (auto found = excluded.find(info.expr); found != excluded.end()) {
+    auto gone = [&](int64_t value) { return std::find(found->second.begin(), found->second.end(), value) != found->second.end(); };
+    while (info.range.min < info.range.max && gone(info.range.min)) ++info.range.min;
+    while (info.range.min < info.range.max && gone(info.range.max)) --info.range.max;
+  }
+  learnt();
+}
+
+namespace {
+
+// k*form in range → form
+Range divide_range(Range range, int64_t k) {
+  auto floor_end = [](int64_t end, int64_t by) {
+    return end == Range::kMin || end == Range::kMax ? end : divide_floor(end, by);
+  };
+  auto minus = [](int64_t end) { return end == Range::kMin ? Range::kMax : end == Range::kMax ? Range::kMin : -end; };
+  if (k < 0) {
+    range = {minus(range.max), minus(range.min)};
+    k = -k;
+  }
+  return {minus(floor_end(minus(range.min), k)), floor_end(range.max, k)};
+}
+
+Range shift(Range range, int64_t by) { return add(range, {by, by}); }
+
+}  // namespace
+
+void ExprPool::State::learn_bound(Expr linear, Range wanted) {
+  Normal n = normal(linear);
+  // Near the ends a bound cannot be told from an infinity.
+  constexpr int64_t kFar = Range::kMax / 2;
+  if (n.offset < -kFar || n.offset > kFar || n.scale == Range::kMin) return;
+  wanted = divide_range(shift(wanted, -n.offset), n.scale);
+  if (n.form.is_symbol()) return refine(n.form.symbol_id(), wanted);
+  if (n.form.is_constant()) return;
+  Range known = range(n.form);
+  Range narrowed = intersect(known, wanted);
+  if (narrowed == known) return;
+  TENON_CHECK(narrowed.min <= narrowed.max, "[assume] expected a value of {} in {}, got {}", n.form.str(), str(known),
+              str(wanted));
+  if (narrowed.single() && solve(n.form, narrowed.min)) return;
+  auto [entry, added] = bounds.emplace(n.form, narrowed);
+  entry->second = narrowed;
+  if (added) {
+    for (const Term& term : decompose(n.form).terms)
+      if (term.monomial.node()->newest_symbol == n.form.node()->newest_symbol) forms_by_term[term.monomial].push_back(n.form);
+  }
+  learnt();
+  propagate(n.form, narrowed);
+}
+
+// Narrows the newest symbol of a form by the ranges of the rest.
+void ExprPool::State::propagate(Expr form, Range bound) {
+  Sum sum = decompose(form);
+  int32_t newest = form.node()->newest_symbol;
+  const Term* own = nullptr;
+  for (const Term& term : sum.terms) {
+    if (term.monomial.node()->newest_symbol != newest) continue;
+    if (own != nullptr || !term.monomial.is_symbol()) return;
+    own = &term;
+  }
+  if (own == nullptr) return;
+  Range rest = range(add_raw(form, build(*own), -1));
+  Range product = sym::add(bound, sym::multiply(rest, {-1, -1}));
+  refine(newest, divide_range(product, own->coefficient));
+}
+
+bool ExprPool::State::solve(Expr linear, int64_t value) {
+  Sum sum = decompose(linear);
+  const Term* best = nullptr;
+  for (const Term& term : sum.terms) {
+    if (!term.monomial.is_symbol() || (term.coefficient != 1 && term.coefficient != -1)) continue;
+    int32_t id = term.monomial.symbol_id();
+    if (best != nullptr && best->monomial.symbol_id() > id) continue;
+    bool elsewhere = false;
+    for (const Term& other : sum.terms) {
+      if (&other == &term || other.monomial.node()->newest_symbol < id) continue;
+      std::vector<int32_t> ids = symbols_of(other.monomial);
+      elsewhere |= std::binary_search(ids.begin(), ids.end(), id);
+    }
+    if (!elsewhere) best = &term;
+  }
+  if (best == nullptr) return false;
+  int32_t id = best->monomial.symbol_id();
+  Expr rest = add_raw(linear, build(*best), -1);
+  Expr solution = mul_raw(constant(best->coefficient), add_raw(constant(value), rest, -1));
+  if (solution.node()->opaque) return false;
+  if (solution.is_constant()) {
+    refine(id, {solution.constant(), solution.constant()});
+    return true;
+  }
+  Range own = symbols[static_cast<size_t>(id)].range;
+  refine(id, range(solution));
+  solutions.emplace(id, solution);
+  learnt();
+  relearn();
+  learn_bound(solution, own);
+  if (auto found = excluded.find(best->monomial); found != excluded.end())
+    for (int64_t gone : std::vector<int64_t>(found->second)) learn_unequal(solution, gone);
+  return true;
+}
+
+// States the facts again in terms of the symbols that are left.
+void ExprPool::State::relearn() {
+  auto old_bounds = std::exchange(bounds, {});
+  auto old_excluded = std::exchange(excluded, {});
+  forms_by_term.clear();
+  learnt();
+  for (auto& [form, bound] : old_bounds) learn_bound(simplify(form), bound);
+  for (auto& [form, values] : old_excluded) {
+    if (form.is_symbol()) excluded[form] = values;
+    for (int64_t value : values) learn_unequal(simplify(form), value);
+  }
+}
+
+void ExprPool::State::learn_equal(Expr linear, int64_t value) {
+  if (!solve(linear, value)) learn_bound(linear, {value, value});
+}
+
+void ExprPool::State::learn_unequal(Expr linear, int64_t value) {
+  Normal n = normal(linear);
+  if (n.form.is_constant() || n.offset == Range::kMin) return;
+  std::optional<int64_t> shifted = checked_add(value, -n.offset);
+  if (!shifted || *shifted % n.scale != 0) return;
+  value = *shifted / n.scale;
+  std::vector<int64_t>& values = excluded[n.form];
+  if (std::find(values.begin(), values.end(), value) == values.end()) values.push_back(value);
+  learnt();
+  Range known = range(n.form);
+  if (known.min == value) learn_bound(n.form, {value + 1, Range::kMax});
+  else if (known.max == value) learn_bound(n.form, {Range::kMin, value - 1});
+}
+
+void ExprPool::State::assume(Expr condition) {
+  Expr plain = simplify(as_condition(condition));
+  TENON_CHECK(!plain.is_constant(0), "[assume] expected a condition that can hold, got {}, known to be false",
+              condition.str());
+  if (plain.is_constant()) return;
+  truths.insert(condition);
+  truths.insert(plain);
+  std::span<const Expr> args = plain.args();
+  switch (plain.op()) {
+    case Op::And:
+      for (Expr arg : args) assume(arg);
+      break;
+    case Op::Le: learn_bound(args[0], {Range::kMin, args[1].constant()}); break;
+    case Op::Eq: learn_equal(args[0], args[1].constant()); break;
+    case Op::Ne: learn_unequal(args[0], args[1].constant()); break;
+    default: break;
+  }
+  learnt();
+}
+
+void ExprPool::refine(Expr symbol, Range range) {
+  TENON_ASSERT(&symbol.pool() == this, "{} belongs to another pool", symbol.str());
+  state_->refine(symbol.symbol_id(), range);
+}
+
+void ExprPool::assume(Expr condition) {
+  TENON_ASSERT(&condition.pool() == this, "{} belongs to another pool", condition.str());
+  state_->assume(condition);
+}
+
+std::optional<bool> ExprPool::known(Expr condition) const {
+  TENON_ASSERT(&condition.pool() == this, "{} belongs to another pool", condition.str());
+  State& state = *state_;
+  condition = state.as_condition(condition);
+  Expr plain = state.simplify(condition);
+  if (plain.is_constant()) return plain.constant() != 0;
+  if (state.truths.contains(condition) || state.truths.contains(plain)) return true;
+  if (state.truths.contains(state.logical_not(plain))) return false;
+  return std::nullopt;
+}
+
+}  // namespace tenon::sym

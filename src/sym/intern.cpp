@@ -1,0 +1,160 @@
+#include "pool.h"
+
+#include <cstring>
+
+namespace tenon::sym {
+
+Op Expr::op() const {
+  TENON_ASSERT(node_ != nullptr, "an undefined expression has no operation");
+  return node_->op;
+}
+
+int64_t Expr::constant() const {
+  TENON_ASSERT(is_constant(), "{} is not a constant", str());
+  return node_->value;
+}
+
+const std::string& Expr::name() const {
+  TENON_ASSERT(is_symbol(), "{} is not a symbol", str());
+  return PoolAccess::state(*this).symbols[static_cast<size_t>(node_->value)].name;
+}
+
+int32_t Expr::symbol_id() const {
+  TENON_ASSERT(is_symbol(), "{} is not a symbol", str());
+  return static_cast<int32_t>(node_->value);
+}
+
+std::span<const Expr> Expr::args() const {
+  TENON_ASSERT(node_ != nullptr, "an undefined expression has no arguments");
+  return {node_->args, node_->arg_count};
+}
+
+ExprPool& Expr::pool() const {
+  TENON_ASSERT(node_ != nullptr, "an undefined expression has no pool");
+  return *node_->pool;
+}
+
+bool ExprPool::State::NodeEqual::operator()(const ExprNode* a, const ExprNode* b) const {
+  return a->hash == b->hash && a->op == b->op && a->opaque == b->opaque && a->value == b->value &&
+         a->arg_count == b->arg_count && std::equal(a->args, a->args + a->arg_count, b->args);
+}
+
+void* ExprPool::State::allocate(size_t bytes) {
+  constexpr size_t kChunk = 32 * 1024;
+  bytes = (bytes + 15) / 16 * 16;
+  if (bytes > chunk_left) {
+    size_t size = std::max(bytes, kChunk);
+    chunks.push_back(std::make_unique_for_overwrite<std::byte[]>(size));
+    chunk_at = chunks.back().get();
+    chunk_left = size;
+  }
+  void* place = chunk_at;
+  chunk_at += bytes;
+  chunk_left -= bytes;
+  return place;
+}
+
+Expr ExprPool::State::intern(Op op, std::span<const Expr> args, int64_t value, bool opaque) {
+  size_t hash = hash_combine(hash_combine(static_cast<size_t>(op), opaque), static_cast<size_t>(value));
+  for (Expr arg : args) hash = hash_combine(hash, arg.node()->hash);
+  ExprNode wanted{op,   opaque, false,       -1, static_cast<uint32_t>(args.size()), value, hash, pool,
+                  args.data(), {},     0};
+  if (auto found = nodes.find(&wanted); found != nodes.end()) return Expr(*found);
+
+  wanted.has_division = op == Op::FloorDiv || op == Op::Mod;
+  if (op == Op::Symbol) wanted.newest_symbol = static_cast<int32_t>(value);
+  Expr* own = args.empty() ? nullptr : static_cast<Expr*>(allocate(args.size() * sizeof(Expr)));
+  for (size_t i = 0; i < args.size(); ++i) {
+    own[i] = args[i];
+    wanted.newest_symbol = std::max(wanted.newest_symbol, args[i].node()->newest_symbol);
+    if (op == Op::Mul && !opaque) wanted.has_division |= args[i].node()->has_division;
+  }
+  wanted.args = own;
+  const ExprNode* node = new (allocate(sizeof(ExprNode))) ExprNode(wanted);
+  nodes.insert(node);
+  return Expr(node);
+}
+
+Expr ExprPool::State::constant(int64_t value) { return intern(Op::Constant, {}, value); }
+
+Expr ExprPool::State::opaque(Op op, Expr a, Expr b) {
+  if (compare(a, b) > 0) std::swap(a, b);
+  Expr args[] = {a, b};
+  return intern(op, args, 0, true);
+}
+
+std::span<const Expr> factors(const Expr& monomial) {
+  if (monomial.op() == Op::Mul && !monomial.node()->opaque) return monomial.args();
+  return {&monomial, 1};
+}
+
+namespace {
+
+int compare_atoms(Expr a, Expr b) {
+  const ExprNode &x = *a.node(), &y = *b.node();
+  if (x.op != y.op) return x.op < y.op ? -1 : 1;
+  if (x.opaque != y.opaque) return x.opaque ? 1 : -1;
+  if (x.value != y.value) return x.value < y.value ? -1 : 1;
+  if (x.arg_count != y.arg_count) return x.arg_count < y.arg_count ? -1 : 1;
+  for (uint32_t i = 0; i < x.arg_count; ++i)
+    if (int order = compare(x.args[i], y.args[i])) return order;
+  return 0;
+}
+
+}  // namespace
+
+int compare(Expr a, Expr b) {
+  if (a == b) return 0;
+  std::span<const Expr> left = factors(a), right = factors(b);
+  for (size_t i = 0; i < left.size() && i < right.size(); ++i) {
+    if (left[i] == right[i]) continue;
+    if (int order = compare_atoms(left[i], right[i])) return order;
+  }
+  // The product before its beginning: n*i + n.
+  if (left.size() != right.size()) return left.size() > right.size() ? -1 : 1;
+  return 0;
+}
+
+ExprPool::ExprPool() : state_(std::make_unique<State>(this)) {}
+ExprPool::~ExprPool() = default;
+
+Expr ExprPool::constant(int64_t value) { return state_->constant(value); }
+
+Expr ExprPool::symbol(std::string_view name, Range range) {
+  bool identifier = !name.empty() && !std::isdigit(static_cast<unsigned char>(name[0]));
+  for (unsigned char letter : name) identifier &= std::isalnum(letter) || letter == '_' || letter == '.';
+  TENON_CHECK(identifier, "[symbol] expected a name of letters, digits, '_' and '.', got \"{}\"", name);
+  TENON_CHECK(range.min <= range.max, "[symbol] expected a range with a value for {}, got {}", name, str(range));
+  int32_t id = symbol_count();
+  auto [entry, added] = state_->symbol_ids.emplace(name, id);
+  TENON_CHECK(added, "[symbol] expected a new name, got {}, which this pool has", name);
+  Expr expr = state_->intern(Op::Symbol, {}, id);
+  state_->symbols.push_back({std::string(name), range, expr});
+  return expr;
+}
+
+Expr ExprPool::find_symbol(std::string_view name) const {
+  auto found = state_->symbol_ids.find(std::string(name));
+  return found == state_->symbol_ids.end() ? Expr() : symbol(found->second);
+}
+
+int32_t ExprPool::symbol_count() const { return static_cast<int32_t>(state_->symbols.size()); }
+
+Expr ExprPool::symbol(int32_t id) const {
+  TENON_ASSERT(id >= 0 && id < symbol_count(), "symbol {} of {}", id, symbol_count());
+  return state_->symbols[static_cast<size_t>(id)].expr;
+}
+
+std::vector<int32_t> symbols_of(Expr expr) {
+  std::vector<int32_t> ids;
+  std::unordered_set<Expr> seen;
+  post_order(
+      expr, [&](Expr e) { return e.node()->newest_symbol >= 0 && seen.insert(e).second; },
+      [&](Expr e) {
+        if (e.is_symbol()) ids.push_back(e.symbol_id());
+      });
+  std::sort(ids.begin(), ids.end());
+  return ids;
+}
+
+}  // namespace tenon::sym

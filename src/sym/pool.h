@@ -1,0 +1,238 @@
+// What `ExprPool` keeps, and the steps of the simplifier as its members, one file per group:
+// `intern.cpp` (nodes), `sum.cpp` (sums of products), `divide.cpp` (FloorDiv, Mod), `compare.cpp` (Min, Max,
+// conditions), `range.cpp`, `prove.cpp` (inequalities), `assume.cpp` (what is learnt), `simplify.cpp` (rebuilding).
+//
+// Expressions stand for mathematical integers: rules hold as if nothing overflowed. Where a coefficient itself would
+// overflow, the operation is kept as an `opaque` node that no rule looks into.
+// Where a divisor is zero an expression has no value, so a rule need not hold there: "positive" below is `>= 0`.
+// A pool is used by one thread at a time.
+#pragma once
+
+#include "rules.h"
+
+#include <tenon/support/hash.h>
+#include <tenon/support/small_vector.h>
+#include <tenon/sym/expr.h>
+
+#include <array>
+#include <deque>
+#include <unordered_set>
+
+namespace tenon::sym {
+
+struct ExprNode {
+  Op op;
+  bool opaque;            // Add or Mul of two arguments that could not be folded without overflow
+  bool has_division;      // a FloorDiv or Mod, or a product with one
+  int32_t newest_symbol;  // the largest symbol id inside, -1 without symbols
+  uint32_t arg_count;
+  int64_t value;          // of a Constant; the id of a Symbol
+  size_t hash;
+  ExprPool* pool;
+  const Expr* args;
+  // The range as of `range_epoch`; epochs count what the pool has learnt.
+  mutable Range range;
+  mutable uint64_t range_epoch;
+};
+
+// coefficient * monomial; a monomial is an atom, or a Mul without a constant.
+struct Term {
+  int64_t coefficient;
+  Expr monomial;
+};
+using Terms = SmallVector<Term, 6>;
+using ExprList = SmallVector<Expr, 6>;
+
+// constant + terms, sorted, with distinct monomials and no zero coefficients.
+struct Sum {
+  int64_t constant = 0;
+  Terms terms;
+  size_t size() const { return terms.size() + (constant != 0); }
+};
+
+// Structural order: symbols in order of creation, products by their factors. It depends on no address and no history, so
+// that equal programs print equally.
+int compare(Expr a, Expr b);
+// The factors of a monomial (itself, if it is no product).
+std::span<const Expr> factors(const Expr& monomial);
+// The greatest common divisor, 0 for 0 and 0.
+int64_t gcd(int64_t a, int64_t b);
+std::optional<int64_t> checked_add(int64_t a, int64_t b);
+std::optional<int64_t> checked_mul(int64_t a, int64_t b);
+// Towards minus infinity; b != 0, and not kMin / -1.
+int64_t divide_floor(int64_t a, int64_t b);
+int64_t modulo(int64_t a, int64_t b);
+
+// Interval arithmetic; infinite ends absorb.
+Range add(Range a, Range b);
+Range multiply(Range a, Range b);
+Range intersect(Range a, Range b);  // may be empty: min > max
+std::string str(Range range);       // "[2, inf)"
+
+struct ExprPool::State {
+  struct SymbolInfo {
+    std::string name;
+    Range range;
+    Expr expr;
+  };
+  struct NodeHash {
+    size_t operator()(const ExprNode* node) const { return node->hash; }
+  };
+  struct NodeEqual {
+    bool operator()(const ExprNode* a, const ExprNode* b) const;
+  };
+  struct Key {
+    Op op;
+    Expr a, b;
+    bool operator==(const Key&) const = default;
+  };
+  struct KeyHash {
+    size_t operator()(const Key& key) const {
+      return hash_combine(hash_combine(static_cast<size_t>(key.op), key.a.node()->hash), key.b.node()->hash);
+    }
+  };
+
+  explicit State(ExprPool* owner) : pool(owner) {}
+
+  // Nodes.
+  Expr constant(int64_t value);
+  Expr intern(Op op, std::span<const Expr> args, int64_t value = 0, bool opaque = false);
+  Expr opaque(Op op, Expr a, Expr b);
+  void* allocate(size_t bytes);
+
+  // Sums of products. The `raw` ones use no knowledge, so that the prover may call them.
+  Sum decompose(Expr expr);
+  Term term_of(Expr expr);
+  Expr build(const Sum& sum);
+  Expr build(const Term& term);
+  Expr monomial(std::span<const Expr> sorted_factors);
+  std::optional<Sum> add_scaled(const Sum& a, const Sum& b, int64_t scale);
+  std::optional<Term> multiply(const Term& a, const Term& b);
+  // a / b if every factor of b is one of a's.
+  std::optional<Term> quotient(const Term& a, const Term& b);
+  Term without(const Term& term, Expr factor);
+  Expr add_raw(Expr a, Expr b, int64_t scale = 1);
+  Expr mul_raw(Expr a, Expr b);
+  Expr add(Expr a, Expr b, int64_t scale = 1) { return recombine(add_raw(a, b, scale)); }
+  Expr mul(Expr a, Expr b) { return recombine(mul_raw(a, b)); }
+  Expr negate(Expr a) { return mul_raw(constant(-1), a); }
+  // n*FloorDiv(x, n) + Mod(x, n) and its relatives.
+  Expr recombine(Expr sum);
+  std::optional<Expr> recombine_once(Expr expr);
+
+  // Division.
+  struct Split {
+    Expr quotient, remainder;
+  };
+  // a = b*quotient + remainder, taking from `a` whatever terms are multiples of `b`.
+  Split split(Expr a, Expr b);
+  Expr floor_div(Expr a, Expr b);
+  Expr mod(Expr a, Expr b);
+  Expr floor_div_uncached(Expr a, Expr b);
+  Expr mod_uncached(Expr a, Expr b);
+  // A common factor of all terms of `a` and `b`, made of a constant and symbols.
+  Term common_factor(Expr a, Expr b);
+  Expr divide_exactly(Expr a, const Term& by);
+  // a = c*x + j with 0 <= j < c, and b = c*e with e positive.
+  struct Partial {
+    Expr c, x, j, e;
+  };
+  std::optional<Partial> partial_split(Expr a, Expr b);
+  // The k for which k*b <= a < (k+1)*b is known.
+  std::optional<int64_t> known_quotient(Expr a, Expr b);
+  Expr settle(Expr node);  // a constant if its range has one value
+
+  // Minimum, maximum, conditions.
+  Expr extremum(Op op, Expr a, Expr b);
+  Expr le(Expr a, Expr b);
+  Expr equal(Op op, Expr a, Expr b);
+  Expr connect(Op op, Expr a, Expr b);
+  Expr logical_not(Expr a);
+  Expr as_condition(Expr a);
+
+  // Ranges.
+  Range range(Expr expr);
+  Range range_of_node(Expr expr);
+  bool positive(Expr expr) { return range(expr).min >= 0; }
+
+  // Proofs. Sound, not complete; the work is bounded.
+  bool prove_nonpositive(Expr expr);
+  bool prove_le(Expr a, Expr b) { return prove_nonpositive(add_raw(a, b, -1)); }
+  bool prove_lt(Expr a, Expr b) { return prove_nonpositive(add_raw(add_raw(a, b, -1), constant(1))); }
+
+  // Knowledge.
+  void learnt();  // starts a new epoch
+  void refine(int32_t symbol, Range range);
+  void assume(Expr condition);
+  void learn_bound(Expr linear, Range range);
+  void learn_equal(Expr linear, int64_t value);
+  void learn_unequal(Expr linear, int64_t value);
+  void propagate(Expr linear, Range range);
+  bool solve(Expr linear, int64_t value);
+  void relearn();
+  // expr = scale*form + offset, `form` being what `bounds` has as its keys.
+  struct Normal {
+    Expr form;
+    int64_t scale, offset;
+  };
+  Normal normal(Expr expr);
+
+  // Rebuilding.
+  Expr simplify(Expr expr);
+  Expr rebuild(Op op, std::span<const Expr> args);
+
+  ExprPool* pool;
+  std::vector<std::unique_ptr<std::byte[]>> chunks;
+  size_t chunk_left = 0;
+  std::byte* chunk_at = nullptr;
+  std::unordered_set<const ExprNode*, NodeHash, NodeEqual> nodes;
+  std::deque<SymbolInfo> symbols;
+  std::unordered_map<std::string, int32_t> symbol_ids;
+
+  uint64_t epoch = 1;
+  std::unordered_map<Expr, Range> bounds;                        // facts on linear forms (no symbols: those have their own)
+  std::unordered_map<Expr, std::vector<Expr>> forms_by_term;     // monomial → forms in which it holds the newest symbol
+  std::unordered_map<Expr, std::vector<int64_t>> excluded;       // form → values that it does not take
+  std::unordered_set<Expr> truths;                               // conditions that hold, as they were assumed
+  std::unordered_map<int32_t, Expr> solutions;                   // symbol → what it equals
+
+  // Valid for one epoch.
+  std::unordered_map<Key, Expr, KeyHash> memo;
+  std::unordered_map<Expr, bool> proofs;
+  std::unordered_map<Expr, Expr> simplified;
+
+  std::array<uint64_t, kRuleCount> fired{};  // how often each rule was used; for tests
+  void fire(Rule rule) { ++fired[static_cast<size_t>(rule)]; }
+};
+
+struct PoolAccess {
+  using State = ExprPool::State;
+  static ExprPool::State& state(const ExprPool& pool) { return *pool.state_; }
+  static ExprPool::State& state(Expr expr) { return *expr.pool().state_; }
+};
+
+using PoolState = PoolAccess::State;
+
+// Calls visit(node) for every node below and including `expr` once, arguments first, where `wanted(node)` holds.
+template <typename Wanted, typename Visit>
+void post_order(Expr expr, const Wanted& wanted, const Visit& visit) {
+  struct Frame {
+    Expr expr;
+    uint32_t next;
+  };
+  SmallVector<Frame, 16> stack;
+  if (wanted(expr)) stack.push_back({expr, 0});
+  while (!stack.empty()) {
+    Frame& frame = stack.back();
+    if (frame.next < frame.expr.args().size()) {
+      Expr arg = frame.expr.args()[frame.next++];
+      if (wanted(arg)) stack.push_back({arg, 0});
+    } else {
+      Expr done = frame.expr;
+      stack.pop_back();
+      visit(done);
+    }
+  }
+}
+
+}  // namespace tenon::sym

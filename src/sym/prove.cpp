@@ -1,0 +1,152 @@
+// Proofs of `e <= 0`. Each step replaces a term of `e` by something that is not smaller; the work is bounded, so a
+// failure means nothing.
+//
+// A fact is used only to do away with its newest symbol. That keeps the search short, and it respects the scope of loops:
+// `i < n`, with `i >= 0`, says that n is positive, but only where i exists, and i is the newer one.
+#include "pool.h"
+
+namespace tenon::sym {
+namespace {
+
+struct Prover {
+  PoolState& state;
+  int budget = 40;
+  SmallVector<Expr, 24> tried = {};
+
+  bool prove(Expr e, int depth);
+  bool by_facts(Expr e, const Term& term, int depth);
+  bool by_factor(Expr e, const Term& term, Expr factor, int depth);
+  bool by_division(Expr others, const Term& rest, Expr division, int depth);
+  bool by_extremum(Expr others, const Term& rest, Expr extremum, int depth);
+
+  Expr add(Expr a, Expr b, int64_t scale = 1) { return state.add_raw(a, b, scale); }
+  Expr mul(Expr a, Expr b) { return state.mul_raw(a, b); }
+  bool used(Rule rule, bool proved) {
+    if (proved) state.fire(rule);
+    return proved;
+  }
+};
+
+bool Prover::prove(Expr e, int depth) {
+  if (state.range(e).max <= 0) return true;
+  if (e.is_constant() || e.node()->opaque || depth == 0 || budget-- <= 0) return false;
+  if (std::find(tried.begin(), tried.end(), e) != tried.end()) return false;
+  tried.push_back(e);
+  Sum sum = state.decompose(e);
+  if (sum.terms.size() > 24) return false;
+  for (const Term& term : sum.terms)
+    if (by_facts(e, term, depth - 1)) return true;
+  for (const Term& term : sum.terms) {
+    Expr last;
+    for (Expr factor : factors(term.monomial)) {
+      if (factor != last && by_factor(e, term, factor, depth - 1)) return true;
+      last = factor;
+    }
+  }
+  return false;
+}
+
+bool Prover::by_facts(Expr e, const Term& term, int depth) {
+  auto try_with = [&](Expr monomial) {
+    auto found = state.forms_by_term.find(monomial);
+    if (found == state.forms_by_term.end()) return false;
+    Term rest = state.without(term, monomial);
+    if (!state.positive(rest.monomial)) return false;
+    for (Expr form : found->second) {
+      int64_t coefficient = 0;
+      for (const Term& part : state.decompose(form).terms)
+        if (part.monomial == monomial) coefficient = part.coefficient;
+      if (coefficient == 0 || coefficient == Range::kMin || rest.coefficient % coefficient != 0) continue;
+      int64_t times = rest.coefficient / coefficient;
+      // form <= max for a positive multiple, form >= min for a negative one.
+      Range bound = state.bounds.at(form);
+      int64_t end = times > 0 ? bound.max : bound.min;
+      if (end == Range::kMin || end == Range::kMax) continue;
+      Expr nonpositive = mul(state.build(Term{times, rest.monomial}), add(form, state.constant(end), -1));
+      if (used(Rule::ProveFact, prove(add(e, nonpositive, -1), depth))) return true;
+    }
+    return false;
+  };
+  if (try_with(term.monomial)) return true;
+  std::span<const Expr> all = factors(term.monomial);
+  for (size_t i = 0; all.size() > 1 && i < all.size(); ++i)
+    if ((i == 0 || all[i] != all[i - 1]) && try_with(all[i])) return true;
+  return false;
+}
+
+bool Prover::by_factor(Expr e, const Term& term, Expr factor, int depth) {
+  Term rest = state.without(term, factor);
+  if (!state.positive(rest.monomial)) return false;
+  auto others = [&] { return add(e, state.build(term), -1); };
+  switch (factor.op()) {
+    case Op::FloorDiv:
+    case Op::Mod:
+      if (state.positive(factor.args()[1]) && by_division(others(), rest, factor, depth)) return true;
+      break;
+    case Op::Min:
+    case Op::Max: return by_extremum(others(), rest, factor, depth);
+    default: break;
+  }
+  // A range's end, where the term holds more than this factor: alone, `range` has seen to it.
+  if (rest.monomial.is_constant(1)) return false;
+  Range range = state.range(factor);
+  int64_t end = rest.coefficient > 0 ? range.max : range.min;
+  if (end == Range::kMin || end == Range::kMax) return false;
+  return used(rest.coefficient > 0 ? Rule::ProveFactorUpper : Rule::ProveFactorLower,
+              prove(add(others(), mul(state.build(rest), state.constant(end))), depth));
+}
+
+// others + rest*division <= 0
+bool Prover::by_division(Expr others, const Term& rest, Expr division, int depth) {
+  Expr x = division.args()[0], n = division.args()[1], scale = state.build(rest);
+  bool upper = rest.coefficient > 0;
+  if (division.op() == Op::Mod) {
+    if (!upper) return used(Rule::ProveModNotNegative, prove(others, depth));
+    if (used(Rule::ProveModBelowDivisor,
+             prove(add(others, mul(scale, add(n, state.constant(1), -1))), depth)))
+      return true;
+    return state.positive(x) && used(Rule::ProveModBelowDividend, prove(add(others, mul(scale, x)), depth));
+  }
+  Expr least = add(add(x, n, -1), state.constant(1));  // n*FloorDiv(x, n) is between this and x
+  PoolState::Split parts = state.split(scale, n);
+  if (parts.remainder.is_constant(0)) {
+    return used(upper ? Rule::ProveMultipleUpper : Rule::ProveMultipleLower,
+                prove(add(others, mul(parts.quotient, upper ? x : least)), depth));
+  }
+  Expr scaled = mul(n, others);
+  if (scale.is_constant(1)) return used(Rule::ProveFloorDivUpper, prove(add(scaled, least), depth));
+  if (scale.is_constant(-1)) return used(Rule::ProveFloorDivLower, prove(add(scaled, x, -1), depth));
+  return used(upper ? Rule::ProveScaledFloorDivUpper : Rule::ProveScaledFloorDivLower,
+              prove(add(scaled, mul(scale, upper ? x : least)), depth));
+}
+
+bool Prover::by_extremum(Expr others, const Term& rest, Expr extremum, int depth) {
+  Expr scale = state.build(rest);
+  bool upper = rest.coefficient > 0, is_min = extremum.op() == Op::Min;
+  bool any = upper == is_min;
+  bool proved = !any;
+  for (Expr arg : extremum.args()) {
+    bool one = prove(add(others, mul(scale, arg)), depth);
+    if (any) proved |= one;
+    else proved &= one;
+    if (proved == any) break;
+  }
+  Rule rule = is_min ? (upper ? Rule::ProveMinBelowEither : Rule::ProveMinAboveBoth)
+                     : (upper ? Rule::ProveMaxBelowBoth : Rule::ProveMaxAboveEither);
+  return used(rule, proved);
+}
+
+}  // namespace
+
+bool ExprPool::State::prove_nonpositive(Expr expr) {
+  Range r = range(expr);
+  if (r.max <= 0) return true;
+  if (r.min > 0) return false;
+  if (auto found = proofs.find(expr); found != proofs.end()) return found->second;
+  Prover prover{*this};
+  bool proved = prover.prove(expr, 6);
+  proofs.emplace(expr, proved);
+  return proved;
+}
+
+}  // namespace tenon::sym

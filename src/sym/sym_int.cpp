@@ -1,0 +1,162 @@
+#include <tenon/sym/shape_env.h>
+
+namespace tenon {
+namespace {
+
+using sym::Expr;
+using sym::ShapeEnv;
+
+// The environment of two operands, at least one of which is symbolic.
+template <typename T>
+const Ref<ShapeEnv>& common_env(const T& a, const T& b) {
+  TENON_ASSERT(!a.env() || !b.env() || a.env() == b.env(), "{} and {} belong to different environments", a.str(), b.str());
+  return a.env() ? a.env() : b.env();
+}
+
+template <typename Build>
+SymInt combine(const SymInt& a, const SymInt& b, const Build& build) {
+  const Ref<ShapeEnv>& env = common_env(a, b);
+  return SymInt(build(a.to_expr(*env), b.to_expr(*env)), env);
+}
+
+template <typename Build>
+SymBool compare(const SymInt& a, const SymInt& b, const Build& build) {
+  const Ref<ShapeEnv>& env = common_env(a, b);
+  return SymBool(build(a.to_expr(*env), b.to_expr(*env)), env);
+}
+
+void check_divisor(const SymInt& a, const SymInt& b, const char* what) {
+  TENON_CHECK(b.is_symbolic() || b.plain() != 0, "[{}] expected a divisor other than 0, got {} {} 0", what, a.str(),
+              what);
+}
+
+int64_t floor_quotient(int64_t a, int64_t b) {
+  if (b == -1) return static_cast<int64_t>(0 - static_cast<uint64_t>(a));
+  return a / b - (a % b != 0 && (a < 0) != (b < 0));
+}
+
+}  // namespace
+
+SymInt::SymInt(Expr expr, Ref<ShapeEnv> env) {
+  TENON_ASSERT(env && expr.defined(), "a symbolic number needs an expression and its environment");
+  TENON_ASSERT(&expr.pool() == &env->pool(), "{} belongs to another environment", expr.str());
+  if (expr.is_constant()) {
+    value_ = expr.constant();
+  } else {
+    expr_ = expr;
+    env_ = std::move(env);
+  }
+}
+
+std::optional<int64_t> SymInt::maybe_constant() const {
+  if (!is_symbolic()) return value_;
+  Expr simple = env_->pool().simplify(expr_);
+  return simple.is_constant() ? std::optional(simple.constant()) : std::nullopt;
+}
+
+int64_t SymInt::plain() const {
+  TENON_ASSERT(!is_symbolic(), "{} is symbolic", str());
+  return value_;
+}
+
+std::optional<int64_t> SymInt::hint() const { return is_symbolic() ? env_->hint(expr_) : std::optional(value_); }
+
+Expr SymInt::to_expr(ShapeEnv& env) const {
+  if (!is_symbolic()) return env.pool().constant(value_);
+  TENON_ASSERT(env_.get() == &env, "{} belongs to another environment", str());
+  return expr_;
+}
+
+std::string SymInt::str() const { return is_symbolic() ? expr_.str() : fmt::format("{}", value_); }
+
+bool SymInt::same(const SymInt& other) const {
+  return value_ == other.value_ && expr_ == other.expr_ && env_ == other.env_;
+}
+
+int64_t SymInt::pin() const { return env_->pin(expr_); }
+
+SymBool::SymBool(Expr expr, Ref<ShapeEnv> env) {
+  TENON_ASSERT(env && expr.defined(), "a symbolic condition needs an expression and its environment");
+  TENON_ASSERT(&expr.pool() == &env->pool(), "{} belongs to another environment", expr.str());
+  if (expr.is_constant()) {
+    value_ = expr.constant() != 0;
+  } else {
+    expr_ = expr;
+    env_ = std::move(env);
+  }
+}
+
+std::optional<bool> SymBool::maybe_constant() const { return is_symbolic() ? env_->pool().known(expr_) : value_; }
+
+std::string SymBool::str() const { return is_symbolic() ? expr_.str() : value_ ? "true" : "false"; }
+
+bool SymBool::decide() const { return env_->decide(expr_); }
+
+namespace sym::detail {
+
+SymInt add(const SymInt& a, const SymInt& b) {
+  return combine(a, b, [](Expr x, Expr y) { return x + y; });
+}
+SymInt subtract(const SymInt& a, const SymInt& b) {
+  return combine(a, b, [](Expr x, Expr y) { return x - y; });
+}
+SymInt multiply(const SymInt& a, const SymInt& b) {
+  return combine(a, b, [](Expr x, Expr y) { return x * y; });
+}
+SymBool equal(const SymInt& a, const SymInt& b) { return compare(a, b, &sym::eq); }
+SymBool less(const SymInt& a, const SymInt& b) { return compare(a, b, &sym::lt); }
+
+}  // namespace sym::detail
+
+SymInt operator-(const SymInt& a) { return 0 - a; }
+
+SymInt operator/(const SymInt& a, const SymInt& b) {
+  check_divisor(a, b, "/");
+  if (!a.is_symbolic() && !b.is_symbolic()) return floor_quotient(a.plain(), b.plain());
+  return combine(a, b, &sym::floor_div);
+}
+
+SymInt operator%(const SymInt& a, const SymInt& b) {
+  check_divisor(a, b, "%");
+  if (!a.is_symbolic() && !b.is_symbolic()) return a - b * floor_quotient(a.plain(), b.plain());
+  return combine(a, b, &sym::mod);
+}
+
+SymInt min(const SymInt& a, const SymInt& b) {
+  if (!a.is_symbolic() && !b.is_symbolic()) return std::min(a.plain(), b.plain());
+  return combine(a, b, static_cast<Expr (*)(Expr, Expr)>(&sym::min));
+}
+
+SymInt max(const SymInt& a, const SymInt& b) {
+  if (!a.is_symbolic() && !b.is_symbolic()) return std::max(a.plain(), b.plain());
+  return combine(a, b, static_cast<Expr (*)(Expr, Expr)>(&sym::max));
+}
+
+SymBool operator&&(const SymBool& a, const SymBool& b) {
+  if (!a.is_symbolic()) return bool(a) ? b : a;
+  if (!b.is_symbolic()) return bool(b) ? a : b;
+  return SymBool(sym::logical_and(a.expr(), b.expr()), common_env(a, b));
+}
+
+SymBool operator||(const SymBool& a, const SymBool& b) {
+  if (!a.is_symbolic()) return bool(a) ? a : b;
+  if (!b.is_symbolic()) return bool(b) ? b : a;
+  return SymBool(sym::logical_or(a.expr(), b.expr()), common_env(a, b));
+}
+
+SymBool operator!(const SymBool& a) {
+  if (!a.is_symbolic()) return !bool(a);
+  return SymBool(sym::logical_not(a.expr()), a.env());
+}
+
+bool statically_true(const SymBool& condition) { return condition.maybe_constant().value_or(false); }
+
+std::optional<int64_t> statically_known_int(const SymInt& value) { return value.maybe_constant(); }
+
+std::string str(std::span<const SymInt> list) {
+  std::string text = "[";
+  for (const SymInt& item : list) text += (text.size() == 1 ? "" : ", ") + item.str();
+  return text + "]";
+}
+
+}  // namespace tenon
