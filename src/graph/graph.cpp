@@ -13,8 +13,8 @@ void each_reference(const Argument& argument, const std::function<void(ValueId)>
   if (const auto* id = std::get_if<ValueId>(&argument)) {
     if (*id != kNoValue) visit(*id);
   } else if (const auto* list = std::get_if<ValueList>(&argument)) {
-    for (ValueId id : list->ids)
-      if (id != kNoValue) visit(id);
+    for (ValueId each : list->ids)
+      if (each != kNoValue) visit(each);
   }
 }
 
@@ -32,7 +32,7 @@ std::string to_text(const Graph& graph, const Argument& argument) {
   if (const auto* id = std::get_if<ValueId>(&argument)) return name_of(graph, *id);
   if (const auto* list = std::get_if<ValueList>(&argument)) {
     std::vector<std::string> words;
-    for (ValueId id : list->ids) words.push_back(name_of(graph, id));
+    for (ValueId each : list->ids) words.push_back(name_of(graph, each));
     return fmt::format("[{}]", fmt::join(words, ", "));
   }
   return std::get<dispatch::Value>(argument).str();

@@ -7,6 +7,7 @@
 
 #include <dnnl.hpp>
 
+#include <cstdlib>
 #include <list>
 #include <string>
 #include <unordered_map>
@@ -19,8 +20,14 @@ using dnnl::memory;
 constexpr size_t kKept = 256;  // primitives per thread
 thread_local int64_t made = 0;
 
+dnnl::engine* make_engine() {
+  // oneDNN 2.6.3 ends the process with an illegal instruction where it uses AMX tiles: it stays below them unless told.
+  if (!std::getenv("DNNL_MAX_CPU_ISA")) dnnl::set_max_cpu_isa(dnnl::cpu_isa::avx512_core_bf16);
+  return new dnnl::engine(dnnl::engine::kind::cpu, 0);
+}
+
 dnnl::engine& engine() {
-  static auto* cpu = new dnnl::engine(dnnl::engine::kind::cpu, 0);  // never destroyed: threads may end after it would be
+  static dnnl::engine* cpu = make_engine();  // never destroyed: threads may end after it would be
   return *cpu;
 }
 

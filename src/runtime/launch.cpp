@@ -66,8 +66,8 @@ double read(const std::byte* data, Dtype dtype) {
     return value;
   };
   switch (dtype) {
-    case Dtype::Float16: return static_cast<double>(static_cast<float>(as(Half())));
-    case Dtype::BFloat16: return static_cast<double>(static_cast<float>(as(BFloat16())));
+    case Dtype::Float16: return to_float(as(Half()));
+    case Dtype::BFloat16: return to_float(as(BFloat16()));
     case Dtype::Float32: return as(0.f);
     default: return as(0.0);
   }

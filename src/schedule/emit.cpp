@@ -75,6 +75,11 @@ class Emitter final {
   }
 
   Axes choose_axes(const std::vector<Access>& accesses);
+  // Parameters are declared before any loop is opened, in the order in which the survey met them.
+  const std::vector<Expr>& integers() const { return integers_; }
+  void declare(std::span<const Expr> symbols) {
+    for (Expr symbol : symbols) to_kernel(symbol);
+  }
   EmittedKernel run(const Axes& axes);
 
  private:
@@ -611,7 +616,9 @@ EmittedKernel emit(const Schedule& schedule, const Group& group, const std::stri
   Emitter surveyor(schedule, group, "survey");
   std::vector<Access> accesses = surveyor.survey();
   Axes axes = surveyor.choose_axes(accesses);
-  return Emitter(schedule, group, name).run(axes);
+  Emitter emitter(schedule, group, name);
+  emitter.declare(surveyor.integers());
+  return emitter.run(axes);
 }
 
 }  // namespace tenon::schedule

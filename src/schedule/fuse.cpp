@@ -22,7 +22,7 @@ dispatch::Values node_values(const Graph& graph, const Node& node) {
       values.push_back(*id == graph::kNoValue ? dispatch::Value() : dispatch::Value(Tensor(graph.meta(*id))));
     } else if (const auto* list = std::get_if<graph::ValueList>(&argument)) {
       std::vector<Tensor> metas;
-      for (ValueId id : list->ids) metas.push_back(graph.meta(id));
+      for (ValueId each : list->ids) metas.push_back(graph.meta(each));
       values.push_back(dispatch::Value(metas).own());
     } else {
       values.push_back(std::get<dispatch::Value>(argument));

@@ -34,7 +34,7 @@ Real real_remainder(Real a, Real b) {
   const double limit = a.is_double() ? 0x1p51 : 0x1p22;
   const double tiny = a.is_double() ? 0x1p-900 : 0x1p-90;
   const double huge = a.is_double() ? 0x1p1020 : 0x1p120;
-  Truth usual = (quotient < limit) & (y > tiny) & (x < huge);
+  Truth usual = (quotient < limit) & (y > tiny) & (y < huge) & (x < huge);
   return call_lanes_where(!usual, "fmod", a, b, copy_sign(rest, a));
 }
 

@@ -24,7 +24,7 @@ Turned turn(Real x) {
   Real z = r * r;
   Real sine_tail = x.is_double() ? polynomial(z, kSinF64) : polynomial(z, kSinF32);
   Real cosine_tail = x.is_double() ? polynomial(z, kCosF64) : polynomial(z, kCosF32);
-  Real sine = copy_sign(multiply_add(r * z, sine_tail, r), r);
+  Real sine = multiply_add(r * z, sine_tail, r);
   Real cosine = 1.0 + multiply_add(z * z, cosine_tail, -0.5 * z);
   return {sine, cosine, n.integer};
 }
@@ -57,8 +57,13 @@ Real usual_tan(Real x) {
 
 }  // namespace
 
-Real sin(Real x) { return call_lanes_where(abs(x) > limit_of(x), "sin", x, usual_sin(x)); }
+// The reduction loses the sign of zero.
+Real sin(Real x) {
+  return call_lanes_where(abs(x) > limit_of(x), "sin", x, select(x == 0.0, x, usual_sin(x)));
+}
 Real cos(Real x) { return call_lanes_where(abs(x) > limit_of(x), "cos", x, usual_cos(x)); }
-Real tan(Real x) { return call_lanes_where(abs(x) > limit_of(x), "tan", x, usual_tan(x)); }
+Real tan(Real x) {
+  return call_lanes_where(abs(x) > limit_of(x), "tan", x, select(x == 0.0, x, usual_tan(x)));
+}
 
 }  // namespace tenon::codegen
