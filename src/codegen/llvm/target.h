@@ -17,7 +17,7 @@ struct TargetSpec {
   std::string features;       // "+avx2,+fma,…"
 };
 
-TargetSpec target_spec(int bits);
+const TargetSpec& target_spec(int bits);
 // The widest vectors of the host: 128, 256 or 512.
 int host_bits();
 
