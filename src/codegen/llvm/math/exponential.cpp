@@ -30,7 +30,7 @@ Real scale(Real y, Whole n) {
 
 // NaN stays.
 Real clamp(Real x, double low, double high) {
-  Real below = select(x < high, x, select(is_nan(x), x, high));
+  Real below = select(x > high, high, x);
   return select(below < low, low, below);
 }
 
