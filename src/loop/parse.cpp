@@ -136,8 +136,8 @@ class Parser {
       }
       cursor.expect_end();
     }
-    if (blocks_.size() != 1) fail("[loop::parse] expected {}, got the end of the text",
-                                  blocks_.empty() ? "a kernel" : "the end of a loop");
+    if (blocks_.size() != 1)
+      fail("[loop::parse] expected {}, got the end of the text", blocks_.empty() ? "a kernel" : "the end of a loop");
     verify(kernel_);
     return std::move(kernel_);
   }
@@ -280,18 +280,13 @@ class Parser {
 
   void details(Op& op, Cursor& cursor) {
     switch (op.code) {
-      case OpCode::Constant:
-        cursor.until(" ");
-        return;
-      case OpCode::Parameter:
-        op.parameter = position(cursor, kernel_.scalars, "a scalar parameter");
-        return;
+      case OpCode::Constant: cursor.until(" "); return;
+      case OpCode::Parameter: op.parameter = position(cursor, kernel_.scalars, "a scalar parameter"); return;
       case OpCode::Index:
         cursor.expect("[");
         op.index = pool().parse(cursor.until("]"));
         return;
-      case OpCode::Load:
-        return access(op, cursor);
+      case OpCode::Load: return access(op, cursor);
       case OpCode::Store:
         access(op, cursor);
         cursor.expect(",");

@@ -150,7 +150,7 @@ Expr ExprPool::State::floor_div_uncached(Expr a, Expr b) {
     Sum sum = decompose(a);
     if (sum.terms.size() == 1 && sum.terms[0].coefficient == 1 && sum.terms[0].monomial.op() == Op::FloorDiv) {
       Expr inner = sum.terms[0].monomial;
-      Expr product = mul_raw(inner.args()[1], b), shift = mul_raw(inner.args()[1], constant(sum.constant));
+      Expr product = mul(inner.args()[1], b), shift = mul(inner.args()[1], constant(sum.constant));
       if (!product.node()->opaque && !shift.node()->opaque) {
         fire(Rule::FloorDivNested);
         return floor_div(add(inner.args()[0], shift), product);
@@ -273,7 +273,7 @@ std::optional<Expr> ExprPool::State::recombine_once(Expr expr) {
         for (Expr outer : factors(other.monomial)) {
           if (outer.op() != Op::Mod || outer.args()[0] != quotient_part || !positive(outer.args()[1])) continue;
           if (build(without(other, outer)) != scale) continue;
-          Expr product = mul_raw(n, outer.args()[1]);
+          Expr product = mul(n, outer.args()[1]);
           if (product.node()->opaque) continue;
           fire(Rule::RecombineMod);
           Expr others = add_raw(add_raw(expr, build(term), -1), build(other), -1);

@@ -101,7 +101,7 @@ bool Prover::by_division(Expr others, const Term& rest, Expr division, int depth
   Expr x = division.args()[0], n = division.args()[1], scale = state.build(rest);
   bool upper = rest.coefficient > 0;
   if (division.op() == Op::Mod) {
-    if (!upper) return used(Rule::ProveModNotNegative, prove(others, depth));
+    if (!upper) return false;  // at least 0, which its range says
     if (used(Rule::ProveModBelowDivisor,
              prove(add(others, mul(scale, add(n, state.constant(1), -1))), depth)))
       return true;

@@ -12,6 +12,9 @@ int64_t clamp(Wide value) {
   return static_cast<int64_t>(value);
 }
 
+// A lower end is never +inf nor an upper end -inf: sums that left int64_t would cancel the infinity of another.
+Range bounded(Range r) { return {std::min(r.min, Range::kMax - 1), std::max(r.max, Range::kMin + 1)}; }
+
 bool infinite(int64_t end) { return end == Range::kMin || end == Range::kMax; }
 int sign(int64_t x) { return (x > 0) - (x < 0); }
 
@@ -29,7 +32,7 @@ int64_t divide_ends(int64_t a, int64_t b) {
 }
 
 int64_t negate_end(int64_t a) { return a == Range::kMin ? Range::kMax : a == Range::kMax ? Range::kMin : -a; }
-Range negate(Range r) { return {negate_end(r.max), negate_end(r.min)}; }
+Range negate(Range r) { return bounded({negate_end(r.max), negate_end(r.min)}); }
 
 Range unite(Range a, Range b) { return {std::min(a.min, b.min), std::max(a.max, b.max)}; }
 
@@ -69,13 +72,13 @@ Range modulo(Range a, Range b) {
 
 Range add(Range a, Range b) {
   auto ends = [](int64_t x, int64_t y) { return infinite(x) ? x : infinite(y) ? y : clamp(static_cast<Wide>(x) + y); };
-  return {ends(a.min, b.min), ends(a.max, b.max)};
+  return bounded({ends(a.min, b.min), ends(a.max, b.max)});
 }
 
 Range multiply(Range a, Range b) {
   int64_t ends[] = {multiply_ends(a.min, b.min), multiply_ends(a.min, b.max), multiply_ends(a.max, b.min),
                     multiply_ends(a.max, b.max)};
-  return {*std::min_element(ends, ends + 4), *std::max_element(ends, ends + 4)};
+  return bounded({*std::min_element(ends, ends + 4), *std::max_element(ends, ends + 4)});
 }
 
 Range intersect(Range a, Range b) { return {std::max(a.min, b.min), std::min(a.max, b.max)}; }
@@ -101,19 +104,24 @@ Range ExprPool::State::range_of_node(Expr expr) {
       result = symbols[static_cast<size_t>(expr.symbol_id())].range;
       if (auto found = solutions.find(expr.symbol_id()); found != solutions.end())
         result = intersect(result, range(found->second));
-      return result;
+      return bounded(result);
     }
     case Op::Add:
       result = of(args[0]);
       for (Expr arg : args.subspan(1)) result = sym::add(result, of(arg));
       break;
     case Op::Mul: {
-      result = of(args[0]);
-      for (size_t i = 1; i < args.size(); ++i) result = sym::multiply(result, of(args[i]));
-      // Even powers, the only correlation inside a product.
-      bool square = args.size() % 2 == 0;
-      for (size_t i = 0; square && i < args.size(); i += 2) square = args[i] == args[i + 1];
-      if (square) result.min = std::max<int64_t>(result.min, 0);
+      result = {1, 1};
+      for (size_t i = 0; i < args.size();) {
+        Range factor = of(args[i]);
+        // Squares are the only correlation inside a product.
+        if (++i < args.size() && args[i] == args[i - 1]) {
+          factor = sym::multiply(factor, factor);
+          factor.min = std::max<int64_t>(factor.min, 0);
+          ++i;
+        }
+        result = sym::multiply(result, factor);
+      }
       break;
     }
     case Op::FloorDiv: result = divide(of(args[0]), of(args[1])); break;

@@ -48,7 +48,6 @@ namespace tenon::sym {
   X(ProveMultipleLower, "y <= c*n*FloorDiv(x, n)", "n >= 0 && c >= 0 && y <= c*(x - n + 1)")                          \
   X(ProveModBelowDivisor, "c*Mod(x, n) <= y", "n >= 0 && c >= 0 && c*(n - 1) <= y")                                   \
   X(ProveModBelowDividend, "c*Mod(x, n) <= y", "n >= 0 && c >= 0 && x >= 0 && c*x <= y")                              \
-  X(ProveModNotNegative, "y <= c*Mod(x, n)", "n >= 0 && c >= 0 && y <= 0")                                            \
   X(ProveMinBelowEither, "c*Min(x, y) <= r", "c >= 0 && c*x <= r")                                                    \
   X(ProveMinAboveBoth, "r <= c*Min(x, y)", "r <= c*x && r <= c*y")                                                    \
   X(ProveMaxBelowBoth, "c*Max(x, y) <= r", "c*x <= r && c*y <= r")                                                    \

@@ -20,8 +20,9 @@ TEST(Philox, WordsOfAStreamComeFromItsBlocks) {
   const uint64_t seed = 0x123456789abcdef0, offset = 0xfedcba9876543210;
   for (uint64_t element : {uint64_t{0}, uint64_t{3}, uint64_t{4}, uint64_t{1} << 40 | 6}) {
     const uint64_t block = element / 4;
-    const Words words = philox4x32({static_cast<uint32_t>(block), static_cast<uint32_t>(block >> 32), 0x76543210, 0xfedcba98},
-                                   {0x9abcdef0, 0x12345678});
+    const Words words =
+        philox4x32({static_cast<uint32_t>(block), static_cast<uint32_t>(block >> 32), 0x76543210, 0xfedcba98},
+                   {0x9abcdef0, 0x12345678});
     EXPECT_EQ(philox_word(seed, offset, element), words[element % 4]);
   }
 }

@@ -23,7 +23,7 @@ struct RandomOptions {
   std::function<bool(OpCode, Dtype)> allow = [](OpCode, Dtype) { return true; };
   std::function<bool(Dtype)> allow_dtype = [](Dtype) { return true; };  // of buffers and values; float32 is always used
   bool reductions = true;
-  bool gathers = true;         // BindIndex and Check
+  bool gathers = true;  // BindIndex and Check
   bool random_bits = true;
   bool temporaries = true;
   bool special_values = true;  // NaN, infinities, zeros of both signs and subnormals in float buffers
@@ -32,18 +32,18 @@ struct RandomOptions {
 };
 
 enum class Tolerance {
-  Exact,     // bit for bit; any NaN equals any NaN
-  Equal,     // 0 equals -0
-  FewUlps,   // one math function: 4 ulp, and the rounding of each side
-  Sum,       // terms * eps * magnitude
-  Product,   // terms * eps, relative
+  Exact,    // bit for bit; any NaN equals any NaN
+  Equal,    // 0 equals -0
+  FewUlps,  // one math function: 4 ulp, and the rounding of each side
+  Sum,      // terms * eps * magnitude
+  Product,  // terms * eps, relative
 };
 
 struct RandomOutput {
   int buffer;
   Tolerance tolerance = Tolerance::Exact;
-  int magnitude = -1;  // Sum: the buffer that holds the sum of absolute values at the same positions
-  int64_t terms = 1;   // Sum, Product
+  int magnitude = -1;               // Sum: the buffer that holds the sum of absolute values at the same positions
+  int64_t terms = 1;                // Sum, Product
   Dtype computed = Dtype::Float32;  // the dtype before the store
 };
 

@@ -63,7 +63,8 @@ class RandomKernelMaker {
   }
 
   int64_t pick_size(int64_t most) {
-    constexpr int64_t kSizes[] = {0, 1, 2, 3, 4, 5, 7, 8, 9, 13, 15, 16, 17, 24, 31, 32, 33, 47, 63, 64, 65, 100, 129, 300};
+    constexpr int64_t kSizes[] = {0,  1,  2,  3,  4,  5,  7,  8,  9,  13,  15,  16,
+                                  17, 24, 31, 32, 33, 47, 63, 64, 65, 100, 129, 300};
     for (;;) {
       const int64_t size = pick_from(kSizes);
       if (size <= most && (size > 1 || chance(0.3))) return size;
@@ -88,7 +89,8 @@ class RandomKernelMaker {
         constexpr double kSpecial[] = {0.0, -0.0, HUGE_VAL, -HUGE_VAL, 1e-40, -3e-42, 0.5, 2.5, -1.5, 1e-7, 65519.0};
         return chance(0.15) ? Number::of(std::nan("")) : Number::of(double{pick_from(kSpecial)});
       }
-      if (moderate) return Number::of(std::uniform_real_distribution<double>(0.75, 1.3)(engine_) * (chance(0.5) ? 1 : -1));
+      if (moderate)
+        return Number::of(std::uniform_real_distribution<double>(0.75, 1.3)(engine_) * (chance(0.5) ? 1 : -1));
       if (chance(0.2)) return Number::of(static_cast<double>(pick(21) - 10));
       return Number::of(std::normal_distribution<double>(0, chance(0.1) ? 1000 : 3)(engine_));
     }
@@ -97,7 +99,10 @@ class RandomKernelMaker {
   }
 
   int declare(Dtype dtype, BufferRole role, int64_t elements, bool moderate = false) {
-    const std::string name = fmt::format("{}{}", role == BufferRole::In ? "x" : role == BufferRole::Temporary ? "t" : "y",
+    const std::string name = fmt::format("{}{}",
+                                         role == BufferRole::In          ? "x"
+                                         : role == BufferRole::Temporary ? "t"
+                                                                         : "y",
                                          result_.buffers.size());
     const sym::Expr extent = chance(0.1) ? sym::Expr() : number_expr(elements);
     const int buffer = builder_.buffer(name, dtype, role, extent);
@@ -231,8 +236,9 @@ class RandomKernelMaker {
 
   void add_operation() {
     const Lane a = pick_exact().lane;
-    const OpCode code = static_cast<OpCode>(static_cast<int64_t>(OpCode::Neg) +
-                                            pick(static_cast<int64_t>(OpCode::Reduce) - static_cast<int64_t>(OpCode::Neg)));
+    const OpCode code =
+        static_cast<OpCode>(static_cast<int64_t>(OpCode::Neg) +
+                            pick(static_cast<int64_t>(OpCode::Reduce) - static_cast<int64_t>(OpCode::Neg)));
     if (code == OpCode::Cast) {
       const Dtype target = pick_dtype();
       if (options_.allow(OpCode::Cast, target)) values_.push_back({cast(a, target)});
@@ -468,7 +474,8 @@ class RandomKernelMaker {
     const size_t first = kept ? 1 : 0;
     declare_inputs(nest.sizes, true);
     std::vector<Slot> results;
-    declare_outputs(results, kept ? std::vector<int64_t>{nest.sizes[0]} : std::vector<int64_t>{}, 2, reduced_slot_dtype());
+    declare_outputs(results, kept ? std::vector<int64_t>{nest.sizes[0]} : std::vector<int64_t>{}, 2,
+                    reduced_slot_dtype());
     std::vector<Axis> outer;
     if (kept) outer.push_back(open(nest, 0, {.parallel = chance(0.6)}));
     std::vector<Axis> axes = outer;
@@ -553,12 +560,13 @@ inline bool agrees(const RandomOutput& output, Dtype dtype, Number expected, Num
     case Tolerance::Exact: return false;
     case Tolerance::Equal: return a == b;
     case Tolerance::FewUlps: {
-      const double largest = dtype == Dtype::Float16 ? 65504.0 : dtype == Dtype::Float64 ? 0x1.fffffffffffffp1023 : 0x1.fffffep127;
+      const double largest = dtype == Dtype::Float16   ? 65504.0
+                             : dtype == Dtype::Float64 ? 0x1.fffffffffffffp1023
+                                                       : 0x1.fffffep127;
       if (std::isinf(a) || std::isinf(b)) return std::abs(std::isinf(a) ? b : a) >= largest * 0.99;
       return std::abs(a - b) <= 5 * ulp(a, output.computed) + rounding;
     }
-    case Tolerance::Sum:
-      return std::abs(a - b) <= static_cast<double>(output.terms + 1) * eps * magnitude + rounding;
+    case Tolerance::Sum: return std::abs(a - b) <= static_cast<double>(output.terms + 1) * eps * magnitude + rounding;
     case Tolerance::Product:
       if (!std::isfinite(a) || std::abs(a) < 1e-30 || std::abs(a) > 1e30) return true;
       return std::abs(a - b) <= static_cast<double>(output.terms + 1) * eps * std::abs(a) + rounding;
@@ -570,7 +578,8 @@ inline bool agrees(const RandomOutput& output, Dtype dtype, Number expected, Num
 
 inline std::string difference(const RandomKernel& random, const RunResult& expected, const RunResult& actual) {
   if (expected.failed != actual.failed) {
-    return fmt::format("failed checks: expected {}, got {}\n{}", expected.failed, actual.failed, to_string(random.kernel));
+    return fmt::format("failed checks: expected {}, got {}\n{}", expected.failed, actual.failed,
+                       to_string(random.kernel));
   }
   for (const RandomOutput& output : random.outputs) {
     const size_t position = static_cast<size_t>(output.buffer);
