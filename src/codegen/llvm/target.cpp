@@ -101,8 +101,8 @@ llvm::TargetMachine* make_machine(int bits) {
   options.EnableFastISel = false;
   options.TrapUnreachable = false;
   llvm::TargetMachine* machine =
-      target->createTargetMachine(triple, spec.cpu, spec.features, options, llvm::Reloc::PIC_,
-                                  llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default, /*JIT=*/true);
+      target->createTargetMachine(triple, spec.cpu, spec.features, options, llvm::Reloc::PIC_, llvm::CodeModel::Small,
+                                  llvm::CodeGenOptLevel::Default, /*JIT=*/true);
   TENON_ASSERT(machine, "no target machine for {}", triple);
   machine->setFastISel(false);
   return machine;

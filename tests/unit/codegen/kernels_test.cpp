@@ -30,7 +30,7 @@ struct Trial {
   Kernel kernel;
   std::vector<int64_t> elements;  // per buffer
   std::vector<int64_t> integers;
-  int64_t offset_bytes = 0;       // of every buffer's address from a multiple of 64
+  int64_t offset_bytes = 0;  // of every buffer's address from a multiple of 64
 
   std::vector<std::vector<std::byte>> data() const {
     std::mt19937_64 random(11);
@@ -79,15 +79,16 @@ struct Trial {
   void expect_equal() const {
     int64_t failed_here = -1, failed_there = -1;
     CompiledKernelRef compiled = compile(loop::parse(loop::to_string(kernel)));
-    auto actual = results([&](const Launch& l) {
-      compiled->entry(l.buffers, l.integers, l.scalars, l.begin, l.end, l.failed);
-    }, &failed_here);
+    auto actual =
+        results([&](const Launch& l) { compiled->entry(l.buffers, l.integers, l.scalars, l.begin, l.end, l.failed); },
+                &failed_here);
     auto expected = results([&](const Launch& l) { loop::interpret(kernel, l); }, &failed_there);
     EXPECT_EQ(failed_here, failed_there);
     for (size_t i = 0; i < actual.size(); ++i)
       for (size_t at = 0; at < actual[i].size(); ++at)
         ASSERT_EQ(actual[i][at], expected[i][at])
-            << kernel.buffers[i].name << ", byte " << static_cast<int64_t>(at) - 64 << " of " << elements[i] << " elements\n"
+            << kernel.buffers[i].name << ", byte " << static_cast<int64_t>(at) - 64 << " of " << elements[i]
+            << " elements\n"
             << loop::to_string(kernel);
   }
 };
@@ -116,7 +117,8 @@ TEST_P(KernelAtWidth, ColumnSumsOfIntegers) {
     b.store(out, j, sum);
   });
   Kernel kernel = b.finish();
-  for (int64_t count : {0, 1, 7, 16, 63, 64, 65, 200}) Trial{loop::parse(to_string(kernel)), {9 * count, count}, {9, count}}.expect_equal();
+  for (int64_t count : {0, 1, 7, 16, 63, 64, 65, 200})
+    Trial{loop::parse(to_string(kernel)), {9 * count, count}, {9, count}}.expect_equal();
 }
 
 TEST_P(KernelAtWidth, TransposesWithStridedLoadsAndStores) {
@@ -126,8 +128,10 @@ TEST_P(KernelAtWidth, TransposesWithStridedLoadsAndStores) {
     Expr rows = b.integer("rows", kCount), columns = b.integer("columns", kCount);
     b.loop(rows, {.parallel = true}, [&](Expr i) {
       b.loop(columns, {.vector = true}, [&](Expr j) {
-        if (scatter) b.store(out, j * rows + i, b.load(x, i * columns + j));
-        else b.store(out, i * columns + j, b.load(x, j * rows + i));
+        if (scatter)
+          b.store(out, j * rows + i, b.load(x, i * columns + j));
+        else
+          b.store(out, i * columns + j, b.load(x, j * rows + i));
       });
     });
     Trial{b.finish(), {13 * 41, 13 * 41}, {13, 41}}.expect_equal();
@@ -142,7 +146,9 @@ TEST_P(KernelAtWidth, IndicesWithDivisionAndRemainder) {
     Expr n = b.integer("n", kCount), d = b.integer("d", {1, 1000}), start = b.integer("start");
     b.loop(n, {.parallel = true, .vector = true}, [&](Expr i) {
       Expr row = floor_div(i, d), column = mod(i, d);
-      b.store(out, i, b.load(x, row + column * 7) + b.load(x, floor_div(i, b.pool().constant(4)) + mod(i, b.pool().constant(6))));
+      b.store(
+          out, i,
+          b.load(x, row + column * 7) + b.load(x, floor_div(i, b.pool().constant(4)) + mod(i, b.pool().constant(6))));
       b.store(numbers, i * 2, b.index(floor_div(i + start, d)));
       b.store(numbers, i * 2 + 1, b.index(mod(start - i, d * 3)));
     });
@@ -236,7 +242,8 @@ TEST_P(KernelAtWidth, DoublesAreRoundedToHalvesOnce) {
 }
 
 TEST_P(KernelAtWidth, IntegerDivisionOfCorners) {
-  const int64_t corners[] = {0, 1, -1, 2, -2, 3, 7, -7, 100, -128, 127, 255, -32768, 32767, INT32_MIN, INT32_MAX, INT64_MIN, INT64_MAX};
+  const int64_t corners[] = {0,    1,   -1,  2,      -2,    3,         7,         -7,        100,
+                             -128, 127, 255, -32768, 32767, INT32_MIN, INT32_MAX, INT64_MIN, INT64_MAX};
   for (Dtype dtype : {kUInt8, kInt8, kInt16, kInt32, kInt64}) {
     Builder b("division");
     int x = b.buffer("x", kInt64, BufferRole::In), y = b.buffer("y", kInt64, BufferRole::In);
@@ -314,9 +321,8 @@ TEST_P(KernelAtWidth, WildAccessesAreCaughtWhenChecked) {
     Builder b("wild");
     Expr n = b.integer("n", kCount), extent = b.integer("extent", kCount);
     int x = b.buffer("x", kFloat32, BufferRole::In, extent), out = b.buffer("out", kFloat32, BufferRole::Out);
-    b.loop(n, {.parallel = true, .vector = true}, [&](Expr i) {
-      b.store(out, i, b.load(x, varying ? i * 2 : extent - extent + n - 1));
-    });
+    b.loop(n, {.parallel = true, .vector = true},
+           [&](Expr i) { b.store(out, i, b.load(x, varying ? i * 2 : extent - extent + n - 1)); });
     CompiledKernelRef compiled = compile(b.finish());
     std::vector<float> data(200, 1), result(100);
     auto call = [&](int64_t count, int64_t size) {
@@ -344,20 +350,23 @@ TEST(Isa, RefusesOtherWidths) {
 }
 
 TEST(Isa, BadEnvironmentIsAnError) {
-  EXPECT_EXIT({
-    setenv("TENON_ISA", "1024", 1);
-    try {
-      isa_bits();
-    } catch (const Error& error) {
-      std::fprintf(stderr, "%s\n", error.what());
-      _exit(3);
-    }
-    _exit(0);
-  }, testing::ExitedWithCode(3), "expected 128, 256 or 512, got '1024'");
+  EXPECT_EXIT(
+      {
+        setenv("TENON_ISA", "1024", 1);
+        try {
+          isa_bits();
+        } catch (const Error& error) {
+          std::fprintf(stderr, "%s\n", error.what());
+          _exit(3);
+        }
+        _exit(0);
+      },
+      testing::ExitedWithCode(3), "expected 128, 256 or 512, got '1024'");
 }
 
 TEST(DebugFiles, AreWrittenSideBySide) {
-  const std::string folder = (std::filesystem::temp_directory_path() / ("tenon_debug_" + std::to_string(getpid()))).string();
+  const std::string folder =
+      (std::filesystem::temp_directory_path() / ("tenon_debug_" + std::to_string(getpid()))).string();
   setenv("TENON_DEBUG_DIR", folder.c_str(), 1);
   set_cache_folder("");
   Builder b("debug_me");

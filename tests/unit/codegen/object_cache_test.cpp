@@ -109,8 +109,13 @@ TEST_F(ObjectCache, DamagedEntriesAreReplaced) {
   CompiledKernelRef cold = compile(scale_kernel(7));
   const std::string path = entry_path(key(cold)), good = read(path);
   ASSERT_FALSE(good.empty());
-  std::vector<std::string> damaged = {"", "x", good.substr(0, 20), good.substr(0, good.size() / 2),
-                                      good.substr(0, good.size() - 1), good + "x", std::string(good.size(), '\0')};
+  std::vector<std::string> damaged = {"",
+                                      "x",
+                                      good.substr(0, 20),
+                                      good.substr(0, good.size() / 2),
+                                      good.substr(0, good.size() - 1),
+                                      good + "x",
+                                      std::string(good.size(), '\0')};
   std::string altered = good;
   altered[good.size() - 100] = static_cast<char>(altered[good.size() - 100] ^ 1);
   damaged.push_back(altered);
@@ -158,7 +163,8 @@ TEST_F(ObjectCache, WidthsDoNotShareEntries) {
 
 TEST_F(ObjectCache, WorksWithoutAFolder) {
   const int64_t warnings = warning_count();
-  for (const std::string& path : {std::string("/proc/nowhere/tenon"), std::string("/dev/null/tenon"), std::string("")}) {
+  for (const std::string& path :
+       {std::string("/proc/nowhere/tenon"), std::string("/dev/null/tenon"), std::string("")}) {
     set_cache_folder(path);
     EXPECT_EQ(cache_folder(), "");
     EXPECT_EQ(entry_path("key"), "");
