@@ -20,9 +20,10 @@ ExprPool::State::Normal ExprPool::State::normal(Expr expr) {
 
 void ExprPool::State::learnt() {
   ++epoch;
-  memo.clear();
-  proofs.clear();
-  simplified.clear();
+  // Clearing an empty table still walks its buckets.
+  if (!memo.empty()) memo.clear();
+  if (!proofs.empty()) proofs.clear();
+  if (!simplified.empty()) simplified.clear();
 }
 
 void ExprPool::State::refine(int32_t symbol, Range range) {
@@ -167,8 +168,8 @@ void ExprPool::State::learn_unequal(Expr linear, int64_t value) {
 
 void ExprPool::State::assume(Expr condition) {
   Expr plain = simplify(as_condition(condition));
-  TENON_CHECK(!plain.is_constant(0), "[assume] expected a condition that can hold, got {}, known to be false",
-              condition.str());
+  TENON_CHECK(!plain.is_constant(0), "[assume] expected a condition that can hold, got {}",
+              condition.is_constant() ? "one that is known to be false" : condition.str() + ", known to be false");
   if (plain.is_constant()) return;
   truths.insert(condition);
   truths.insert(plain);
@@ -202,7 +203,8 @@ std::optional<bool> ExprPool::known(Expr condition) const {
   Expr plain = state.simplify(condition);
   if (plain.is_constant()) return plain.constant() != 0;
   if (state.truths.contains(condition) || state.truths.contains(plain)) return true;
-  if (state.truths.contains(state.logical_not(plain))) return false;
+  Expr negation = state.logical_not(plain);
+  if (negation.is_constant(1) || state.truths.contains(negation)) return false;
   return std::nullopt;
 }
 
