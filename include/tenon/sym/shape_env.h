@@ -15,6 +15,7 @@
 namespace tenon {
 
 class SymInt;
+class SymBool;
 
 class DataDependentError : public Error {
  public:

@@ -135,6 +135,3 @@ class SymInts : public SmallVector<SymInt, 5> {
 std::string str(std::span<const SymInt> list);  // "[2, s0, 3]"
 
 }  // namespace tenon
-
-// `Ref<ShapeEnv>` needs the whole class.
-#include <tenon/sym/shape_env.h>
