@@ -133,7 +133,7 @@ struct ExprPool::State {
   // A common factor of all terms of `a` and `b`, made of a constant and symbols.
   Term common_factor(Expr a, Expr b);
   Expr divide_exactly(Expr a, const Term& by);
-  // a = c*x + j with 0 <= j < c, and b = c*e with e positive.
+  // a = c*x + j with 0 <= j < c, and b = c*e, for a positive b.
   struct Partial {
     Expr c, x, j, e;
   };
