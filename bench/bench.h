@@ -25,11 +25,11 @@ struct Row {
   std::string name;
   double value = 0;
   std::string unit;
-  std::string against = {};             // what `ratio` compares with; empty: nothing
-  std::optional<double> ratio = {};     // this over that, in the direction that the benchmark explains
-  Judged judged = Judged::Value;        // which of the two numbers the bar is for
+  std::string against = {};          // what `ratio` compares with; empty: nothing
+  std::optional<double> ratio = {};  // this over that, in the direction that the benchmark explains
+  Judged judged = Judged::Value;     // which of the two numbers the bar is for
   Better better = Better::Lower;
-  std::optional<double> bar = {};       // none: the row informs only
+  std::optional<double> bar = {};  // none: the row informs only
 
   // Whether the judged number is on the good side of the bar, or on it; true without a bar.
   bool ok() const;
@@ -78,7 +78,7 @@ struct Registration {
 
 }  // namespace tenon::bench
 
-#define BENCH(name)                                                              \
-  static void bench_##name(::tenon::bench::Report& report);                      \
+#define BENCH(name)                                                               \
+  static void bench_##name(::tenon::bench::Report& report);                       \
   static const ::tenon::bench::Registration register_##name(#name, bench_##name); \
   static void bench_##name([[maybe_unused]] ::tenon::bench::Report& report)

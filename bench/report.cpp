@@ -47,13 +47,14 @@ std::string bar_text(const Row& row) {
 }
 
 void print_heading() {
-  fmt::print("{:<44} {:>12} {:<8} {:>8} {:<28} {:<14} {}\n", "benchmark", "value", "unit", "ratio", "against", "bar", "ok");
+  fmt::print("{:<44} {:>12} {:<8} {:>8} {:<28} {:<14} {}\n", "benchmark", "value", "unit", "ratio", "against", "bar",
+             "ok");
 }
 
 void print_row(const Row& row) {
   fmt::print("{:<44} {:>12.4g} {:<8} {:>8} {:<28} {:<14} {}\n", row.name, row.value, row.unit,
              row.ratio ? fmt::format("{:.3f}", *row.ratio) : "", row.against, bar_text(row),
-             !row.bar  ? ""
+             !row.bar   ? ""
              : row.ok() ? "yes"
                         : "NO");
   std::fflush(stdout);
@@ -87,7 +88,8 @@ int run(int argc, char** argv) {
       for (const Benchmark& benchmark : benchmarks()) fmt::print("{}\n", benchmark.name);
       return 0;
     } else {
-      TENON_CHECK(!argument.starts_with('-'), "[bench] unknown option {}: expected --json FILE, --list or words", argument);
+      TENON_CHECK(!argument.starts_with('-'), "[bench] unknown option {}: expected --json FILE, --list or words",
+                  argument);
       words.emplace_back(argument);
     }
   }
@@ -115,7 +117,8 @@ bool Row::ok() const {
 }
 
 void Report::add(Row row) {
-  TENON_CHECK(row.judged == Judged::Value || row.ratio, "[bench] {} is judged by a ratio that it does not have", row.name);
+  TENON_CHECK(row.judged == Judged::Value || row.ratio, "[bench] {} is judged by a ratio that it does not have",
+              row.name);
   rows_.push_back(std::move(row));
 }
 

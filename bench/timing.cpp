@@ -34,9 +34,7 @@ Timing summarise(std::vector<double> seconds) {
 
 }  // namespace
 
-double now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
+double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 Timing time_rounds(const std::function<void()>& body, Rounds rounds) {
   int calls = calls_per_round(body, rounds);

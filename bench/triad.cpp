@@ -18,7 +18,8 @@ constexpr int64_t kGrain = 4096;  // ranges begin on a page, so vectors are alig
 
 // 16 floats at a time; a range ends on a multiple of 16, because the arrays have a multiple of the grain.
 template <bool streaming>
-__attribute__((target("avx512f"))) void triad_512(const float* a, const float* b, float* c, int64_t begin, int64_t end) {
+__attribute__((target("avx512f"))) void triad_512(const float* a, const float* b, float* c, int64_t begin,
+                                                  int64_t end) {
   __m512 scale = _mm512_set1_ps(kScale);
   for (int64_t i = begin; i < end; i += 16) {
     __m512 sum = _mm512_add_ps(_mm512_mul_ps(_mm512_load_ps(a + i), scale), _mm512_load_ps(b + i));

@@ -1,5 +1,5 @@
-// The memory bandwidth of this machine, as others measure themselves against it: c[i] = a[i] * s + b[i] over three arrays
-// of floats, on all threads, with the better of plain and non-temporal stores.
+// The memory bandwidth of this machine, as others measure themselves against it: c[i] = a[i] * s + b[i] over three
+// arrays of floats, on all threads, with the better of plain and non-temporal stores.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@ class Triad {
 
   void run_plain();
   void run_streaming();
-  // What moves through memory in one run, in bytes: two arrays read, one written (a plain store's extra read of the line
-  // is the machine's affair).
+  // What moves through memory in one run, in bytes: two arrays read, one written (a plain store's extra read of the
+  // line is the machine's affair).
   double bytes() const { return 12.0 * static_cast<double>(count_); }
 
  private:

@@ -15,7 +15,7 @@ if(NOT CMAKE_CXX_COMPILER_LAUNCHER)
   if(CCACHE)
     # Without these, ccache takes every file that uses a precompiled header for changed.
     set(CMAKE_CXX_COMPILER_LAUNCHER
-      ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${CCACHE})
+      env CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${CCACHE})
   endif()
 endif()
 
@@ -41,8 +41,9 @@ target_include_directories(tenon_flags INTERFACE
 target_compile_options(tenon_flags INTERFACE
   -Wall -Wextra -Wshadow -ffp-contract=off -ffunction-sections -fdata-sections)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  target_compile_options(tenon_flags INTERFACE -Werror)
-  set(CMAKE_PCH_INSTANTIATE_TEMPLATES ON)
+  # GCC 12 reports these falsely in std::string's own code once it is inlined; make asan finds the real ones.
+  target_compile_options(tenon_flags INTERFACE
+    -Werror -Wno-array-bounds -Wno-restrict -Wno-stringop-overflow -Wno-stringop-overread -Wno-maybe-uninitialized)
 endif()
 
 if(TENON_SANITIZE STREQUAL "address")

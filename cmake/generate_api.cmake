@@ -3,7 +3,13 @@
 file(GLOB TENON_GENERATOR_SOURCES CONFIGURE_DEPENDS tools/generate_api/*.cpp)
 file(GLOB TENON_ROW_FILES CONFIGURE_DEPENDS src/ops/*.cpp)
 if(TENON_GENERATOR_SOURCES)
-  add_executable(generate_api ${TENON_GENERATOR_SOURCES} $<TARGET_OBJECTS:tenon_base>)
+  # All but main.cpp is a library of its own, which the unit tests link too.
+  list(FILTER TENON_GENERATOR_SOURCES EXCLUDE REGEX "/main.cpp$")
+  add_library(generate_api_parts OBJECT ${TENON_GENERATOR_SOURCES})
+  target_link_libraries(generate_api_parts PRIVATE tenon_flags tenon_dependencies)
+  target_precompile_headers(generate_api_parts REUSE_FROM tenon_base)
+  add_executable(generate_api tools/generate_api/main.cpp
+    $<TARGET_OBJECTS:tenon_base> $<TARGET_OBJECTS:generate_api_parts>)
   target_link_libraries(generate_api PRIVATE tenon_flags tenon_dependencies)
 endif()
 

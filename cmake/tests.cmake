@@ -25,7 +25,8 @@ function(tenon_tests kind shares)
   add_executable(${name} ${sources})
   # -g1: tests look at the places that errors name.
   target_compile_options(${name} PRIVATE -g1)
-  target_compile_definitions(${name} PRIVATE TENON_SOURCE_DIR="${PROJECT_SOURCE_DIR}" TENON_BINARY_DIR="${PROJECT_BINARY_DIR}")
+  target_compile_definitions(${name} PRIVATE
+    TENON_SOURCE_DIR="${PROJECT_SOURCE_DIR}" TENON_BINARY_DIR="${PROJECT_BINARY_DIR}")
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
   target_link_libraries(${name} PRIVATE tests_main tenon_flags ${ARGN})
   target_precompile_headers(${name} PRIVATE cmake/precompiled.h <gtest/gtest.h>)
@@ -37,7 +38,7 @@ function(tenon_tests kind shares)
   endforeach()
 endfunction()
 
-tenon_tests(unit 6 PkgConfig::Z3)
+tenon_tests(unit 6 PkgConfig::Z3 $<TARGET_NAME_IF_EXISTS:generate_api_parts>)
 tenon_tests(ops 6)
 tenon_tests(golden 2)
 tenon_tests(errors 2)
@@ -50,13 +51,18 @@ if(TARGET tests_seeds)
   add_dependencies(tests_seeds_if_any tests_seeds)
 endif()
 
-add_test(NAME includes COMMAND ${PROJECT_SOURCE_DIR}/tools/check_includes)
-add_test(NAME includes_of_the_test COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/tests/tools/check_includes_test.py)
-add_test(NAME seeds_counter COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/tests/tools/seeds_test.py)
-add_test(NAME bench_report COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/tests/tools/bench_test.py $<TARGET_FILE:tenon_bench>)
-set_tests_properties(includes includes_of_the_test seeds_counter bench_report PROPERTIES LABELS repository)
+# The tools, and the rules of the repository.
+function(tenon_repository_test name)
+  add_test(NAME ${name} COMMAND Python3::Interpreter ${ARGN})
+  set_tests_properties(${name} PROPERTIES LABELS repository ENVIRONMENT "${TENON_TEST_ENVIRONMENT}")
+endfunction()
+tenon_repository_test(includes ${PROJECT_SOURCE_DIR}/tools/check_includes)
+tenon_repository_test(includes_test ${PROJECT_SOURCE_DIR}/tests/tools/check_includes_test.py)
+tenon_repository_test(seeds_counter_test ${PROJECT_SOURCE_DIR}/tests/tools/seeds_test.py)
+tenon_repository_test(setup_test ${PROJECT_SOURCE_DIR}/tests/tools/setup_test.py)
+tenon_repository_test(bench_report_test ${PROJECT_SOURCE_DIR}/tests/tools/bench_test.py $<TARGET_FILE:tenon_bench>)
 
-# An outside project builds against an installed copy. A sanitized library needs a sanitized program, which users do not have.
+# An outside project builds against an installed copy. (A sanitized library would need a sanitized program.)
 if(NOT TENON_SANITIZE)
   add_test(NAME install_consumer COMMAND ${CMAKE_COMMAND}
     -DBUILD=${PROJECT_BINARY_DIR} -DSOURCE=${PROJECT_SOURCE_DIR}/tests/install

@@ -17,16 +17,16 @@ constexpr Dtype b8 = kBool, u8 = kUInt8, i8 = kInt8, i16 = kInt16, i32 = kInt32,
 // Symmetric. Neither half holds the other, so the two together give float32; neither 8-bit integer does either.
 constexpr Dtype kPromotion[kDtypeCount][kDtypeCount] = {
     // b8   u8   i8   i16  i32  i64  f16  bf   f32  f64
-    {b8, u8, i8, i16, i32, i64, f16, bf, f32, f64},          // b8
-    {u8, u8, i16, i16, i32, i64, f16, bf, f32, f64},         // u8
-    {i8, i16, i8, i16, i32, i64, f16, bf, f32, f64},         // i8
-    {i16, i16, i16, i16, i32, i64, f16, bf, f32, f64},       // i16
-    {i32, i32, i32, i32, i32, i64, f16, bf, f32, f64},       // i32
-    {i64, i64, i64, i64, i64, i64, f16, bf, f32, f64},       // i64
-    {f16, f16, f16, f16, f16, f16, f16, f32, f32, f64},      // f16
-    {bf, bf, bf, bf, bf, bf, f32, bf, f32, f64},             // bf
-    {f32, f32, f32, f32, f32, f32, f32, f32, f32, f64},      // f32
-    {f64, f64, f64, f64, f64, f64, f64, f64, f64, f64},      // f64
+    {b8, u8, i8, i16, i32, i64, f16, bf, f32, f64},      // b8
+    {u8, u8, i16, i16, i32, i64, f16, bf, f32, f64},     // u8
+    {i8, i16, i8, i16, i32, i64, f16, bf, f32, f64},     // i8
+    {i16, i16, i16, i16, i32, i64, f16, bf, f32, f64},   // i16
+    {i32, i32, i32, i32, i32, i64, f16, bf, f32, f64},   // i32
+    {i64, i64, i64, i64, i64, i64, f16, bf, f32, f64},   // i64
+    {f16, f16, f16, f16, f16, f16, f16, f32, f32, f64},  // f16
+    {bf, bf, bf, bf, bf, bf, f32, bf, f32, f64},         // bf
+    {f32, f32, f32, f32, f32, f32, f32, f32, f32, f64},  // f32
+    {f64, f64, f64, f64, f64, f64, f64, f64, f64, f64},  // f64
 };
 
 }  // namespace

@@ -32,8 +32,8 @@ struct OpKey {
 struct OpKeyHash {
   size_t operator()(const OpKey& key) const {
     const Op& op = key.op;
-    return hash_all(static_cast<int>(op.code), static_cast<int>(op.dtype), op.operands[0], op.operands[1], op.operands[2],
-                    op.buffer, op.parameter, op.index, static_cast<int>(op.reduce), op.number.integer,
+    return hash_all(static_cast<int>(op.code), static_cast<int>(op.dtype), op.operands[0], op.operands[1],
+                    op.operands[2], op.buffer, op.parameter, op.index, static_cast<int>(op.reduce), op.number.integer,
                     std::bit_cast<int64_t>(op.number.real), static_cast<int>(op.rounded), key.version);
   }
 };
@@ -52,8 +52,8 @@ struct Builder::Scope {
 };
 
 struct Builder::Notes {
-  std::vector<int64_t> stores;                  // per buffer: how many so far
-  std::vector<std::optional<Dtype>> rounded_as; // per value: the half that it is known to be representable in
+  std::vector<int64_t> stores;                   // per buffer: how many so far
+  std::vector<std::optional<Dtype>> rounded_as;  // per value: the half that it is known to be representable in
 };
 
 Builder::Builder(std::string name) : notes_(std::make_unique<Notes>()) {
@@ -124,7 +124,8 @@ Lane Builder::emit(Op op) {
   }
   op.result = kernel_.value_count++;
   std::optional<Dtype> rounded_as;
-  if (op.code == OpCode::Load && is_half(kernel_.buffers[op.buffer].dtype)) rounded_as = kernel_.buffers[op.buffer].dtype;
+  if (op.code == OpCode::Load && is_half(kernel_.buffers[op.buffer].dtype))
+    rounded_as = kernel_.buffers[op.buffer].dtype;
   if (op.has_rounding) rounded_as = op.rounded;
   notes_->rounded_as.push_back(rounded_as);
   scopes_.back()->made.emplace(key, op.result);
@@ -138,7 +139,8 @@ void Builder::require_own(Lane lane) const {
                lane.builder().kernel().name);
 }
 
-// Memory and sources ---------------------------------------------------------------------------------------------------
+// Memory and sources
+// ---------------------------------------------------------------------------------------------------
 
 Lane Builder::load(int buffer, sym::Expr index) {
   Op op{.code = OpCode::Load, .dtype = compute_dtype(kernel_.buffers.at(buffer).dtype)};
@@ -217,7 +219,8 @@ Lane Builder::random_bits(Lane seed, Lane offset, sym::Expr element) {
 Lane Builder::reduce(ReduceKind kind, Lane value) {
   require_own(value);
   const Loop* loop = scopes_.back()->loop;
-  TENON_ASSERT(loop && loop->reduction, "kernel {}: reduce {} outside of a reduction loop", kernel_.name, row(kind).name);
+  TENON_ASSERT(loop && loop->reduction, "kernel {}: reduce {} outside of a reduction loop", kernel_.name,
+               row(kind).name);
   Op op{.code = OpCode::Reduce, .dtype = value.dtype()};
   op.operands[0] = value.id();
   op.reduce = kind;
@@ -234,7 +237,8 @@ void Builder::check(Lane condition, std::string message) {
   scopes_.back()->block->push_back(op);
 }
 
-// Arithmetic -----------------------------------------------------------------------------------------------------------
+// Arithmetic
+// -----------------------------------------------------------------------------------------------------------
 
 Lane Builder::apply(OpCode code, std::initializer_list<Lane> operands) {
   const OpRow& entry = row(code);
@@ -247,8 +251,8 @@ Lane Builder::apply(OpCode code, std::initializer_list<Lane> operands) {
                  name(first->dtype()), name(lane->dtype()));
   }
   if (entry.typing == Typing::Choose) {
-    TENON_ASSERT(operands.begin()->dtype() == Dtype::Bool, "{} wants a bool as its condition, got {}", entry.traits.name,
-                 name(operands.begin()->dtype()));
+    TENON_ASSERT(operands.begin()->dtype() == Dtype::Bool, "{} wants a bool as its condition, got {}",
+                 entry.traits.name, name(operands.begin()->dtype()));
   }
   TENON_ASSERT(is_allowed(entry.traits, first->dtype()), "{} is not defined for {}", entry.traits.name,
                name(first->dtype()));

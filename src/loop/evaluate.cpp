@@ -39,7 +39,8 @@ float narrow(const Number& value) {
   return value.is_real ? static_cast<float>(value.real) : static_cast<float>(value.integer);
 }
 
-// Floats ---------------------------------------------------------------------------------------------------------------
+// Floats
+// ---------------------------------------------------------------------------------------------------------------
 
 // The math functions, in `Wide`: precise enough that rounding its result gives nearly always the nearest value.
 template <typename Wide>
@@ -113,7 +114,8 @@ double real_op(OpCode code, Dtype dtype, double a, double b) {
   return static_cast<float>(math<double>(code, a, b));
 }
 
-// Integers -------------------------------------------------------------------------------------------------------------
+// Integers
+// -------------------------------------------------------------------------------------------------------------
 
 uint64_t integer_pow(int64_t base, int64_t exponent) {
   if (exponent < 0) {
@@ -195,12 +197,9 @@ void write(void* data, int64_t index, T value) {
 
 Number round_to(Number value, Dtype dtype) {
   switch (dtype) {
-    case Dtype::Bool:
-      return Number::of(int64_t{value.is_real ? value.real != 0 : value.integer != 0});
-    case Dtype::Float64:
-      return Number::of(value.to_real());
-    case Dtype::Float32:
-      return Number::of(static_cast<double>(narrow(value)));
+    case Dtype::Bool: return Number::of(int64_t{value.is_real ? value.real != 0 : value.integer != 0});
+    case Dtype::Float64: return Number::of(value.to_real());
+    case Dtype::Float32: return Number::of(static_cast<double>(narrow(value)));
     case Dtype::Float16:
       return Number::of(double{to_float(value.is_real ? to_half(value.real) : to_half(narrow(value)))});
     case Dtype::BFloat16:
@@ -219,9 +218,9 @@ Number evaluate_op(const Op& op, std::span<const Number> operands) {
     case OpCode::Constant: return op.number;
     case OpCode::Random:
       TENON_ASSERT(operands.size() == 3, "random wants seed, offset and element");
-      return Number::of(int64_t{philox_word(static_cast<uint64_t>(operands[0].integer),
-                                            static_cast<uint64_t>(operands[1].integer),
-                                            static_cast<uint64_t>(operands[2].integer))});
+      return Number::of(
+          int64_t{philox_word(static_cast<uint64_t>(operands[0].integer), static_cast<uint64_t>(operands[1].integer),
+                              static_cast<uint64_t>(operands[2].integer))});
     case OpCode::Cast: return round_to(operands[0], op.has_rounding ? op.rounded : op.dtype);
     case OpCode::Select: return operands[0].integer != 0 ? operands[1] : operands[2];
     case OpCode::IsNan: return Number::of(int64_t{std::isnan(operands[0].real)});

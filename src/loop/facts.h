@@ -1,5 +1,5 @@
-// What a loop teaches the kernel's pool about its index. The builder and the parser both call it, so that a parsed kernel
-// simplifies as the one that was printed.
+// What a loop teaches the kernel's pool about its index. The builder and the parser both call it, so that a parsed
+// kernel simplifies as the one that was printed.
 #pragma once
 
 #include <tenon/sym/expr.h>

@@ -40,15 +40,15 @@ struct Interpreter {
   int64_t checked_index(const Op& op) const {
     const int64_t index = sym::evaluate(op.index, symbols);
     const std::optional<int64_t>& extent = extents[op.buffer];
-    TENON_ASSERT(!extent || (0 <= index && index < *extent), "kernel {}: `{}` accesses element {} of {}\n{}", kernel.name,
-                 to_string(kernel, op), index, *extent, to_string(kernel));
+    TENON_ASSERT(!extent || (0 <= index && index < *extent), "kernel {}: `{}` accesses element {} of {}\n{}",
+                 kernel.name, to_string(kernel, op), index, *extent, to_string(kernel));
     return index;
   }
 
   Number parameter(const Op& op) const {
     const uint64_t bits = launch.scalars[op.parameter];
-    const Number given = is_floating(op.dtype) ? Number::of(std::bit_cast<double>(bits))
-                                               : Number::of(std::bit_cast<int64_t>(bits));
+    const Number given =
+        is_floating(op.dtype) ? Number::of(std::bit_cast<double>(bits)) : Number::of(std::bit_cast<int64_t>(bits));
     return round_to(given, op.dtype);
   }
 
@@ -65,8 +65,8 @@ struct Interpreter {
         values[op.result] = load_element(launch.buffers[op.buffer], kernel.buffers[op.buffer].dtype, checked_index(op));
         return;
       case OpCode::Random:
-        values[op.result] = evaluate_op(
-            op, std::array{operand(0), operand(1), Number::of(sym::evaluate(op.index, symbols))});
+        values[op.result] =
+            evaluate_op(op, std::array{operand(0), operand(1), Number::of(sym::evaluate(op.index, symbols))});
         return;
       case OpCode::Store:
         store_element(launch.buffers[op.buffer], kernel.buffers[op.buffer].dtype, checked_index(op), operand(0));

@@ -37,9 +37,9 @@ Lane operator&(Lane a, Lane b) { return binary(OpCode::And, a, b); }
 Lane operator|(Lane a, Lane b) { return binary(OpCode::Or, a, b); }
 Lane operator^(Lane a, Lane b) { return binary(OpCode::Xor, a, b); }
 
-#define TENON_ARITHMETIC(symbol, code)                                                                   \
-  Lane operator symbol(Lane a, Lane b) { return binary(OpCode::code, a, b); }                            \
-  Lane operator symbol(Lane a, double b) { return binary(OpCode::code, a, number(a, b)); }               \
+#define TENON_ARITHMETIC(symbol, code)                                                     \
+  Lane operator symbol(Lane a, Lane b) { return binary(OpCode::code, a, b); }              \
+  Lane operator symbol(Lane a, double b) { return binary(OpCode::code, a, number(a, b)); } \
   Lane operator symbol(double a, Lane b) { return binary(OpCode::code, number(b, a), b); }
 TENON_ARITHMETIC(+, Add)
 TENON_ARITHMETIC(-, Sub)

@@ -8,8 +8,8 @@ namespace tenon::loop {
 namespace {
 
 std::string text_of(sym::Expr expr) {
-  // Simplified again, since facts learnt after an expression was built would otherwise make the text differ from that of
-  // the parsed kernel, which knows them from the start.
+  // Simplified again, since facts learnt after an expression was built would otherwise make the text differ from that
+  // of the parsed kernel, which knows them from the start.
   return expr.defined() ? expr.pool().simplify(expr).str() : "?";
 }
 
@@ -65,8 +65,7 @@ void print_block(const Kernel& kernel, const Block& block, int indent, std::stri
 }
 
 std::string buffer_text(const Buffer& buffer) {
-  std::string text =
-      fmt::format("{}: {} {}", buffer.name, traits(buffer.dtype).brief, name(buffer.role));
+  std::string text = fmt::format("{}: {} {}", buffer.name, traits(buffer.dtype).brief, name(buffer.role));
   if (buffer.streaming) text += " streaming";
   if (buffer.extent.defined()) text += fmt::format(" [{}]", text_of(buffer.extent));
   return text;
@@ -103,34 +102,19 @@ std::string to_string(const Kernel& kernel, const Op& op) {
   switch (op.code) {
     case OpCode::Store:
       return fmt::format("store {}[{}], {}", name_at(kernel.buffers, op.buffer), text_of(op.index), operands);
-    case OpCode::Check:
-      return fmt::format("check {}, {}", op.parameter, operands);
-    case OpCode::BindIndex:
-      return fmt::format("bind {} = {}{}", symbol_name(op.index), operands, range_of(op.index));
-    case OpCode::Constant:
-      body = " " + to_string(op.number, op.dtype);
-      break;
-    case OpCode::Parameter:
-      body = " " + name_at(kernel.scalars, op.parameter);
-      break;
-    case OpCode::Index:
-      body = fmt::format(" [{}]", text_of(op.index));
-      break;
-    case OpCode::Load:
-      body = fmt::format(" {}[{}]", name_at(kernel.buffers, op.buffer), text_of(op.index));
-      break;
-    case OpCode::Random:
-      body = fmt::format(" {} [{}]", operands, text_of(op.index));
-      break;
-    case OpCode::Reduce:
-      body = fmt::format(" {} {}", row(op.reduce).name, operands);
-      break;
+    case OpCode::Check: return fmt::format("check {}, {}", op.parameter, operands);
+    case OpCode::BindIndex: return fmt::format("bind {} = {}{}", symbol_name(op.index), operands, range_of(op.index));
+    case OpCode::Constant: body = " " + to_string(op.number, op.dtype); break;
+    case OpCode::Parameter: body = " " + name_at(kernel.scalars, op.parameter); break;
+    case OpCode::Index: body = fmt::format(" [{}]", text_of(op.index)); break;
+    case OpCode::Load: body = fmt::format(" {}[{}]", name_at(kernel.buffers, op.buffer), text_of(op.index)); break;
+    case OpCode::Random: body = fmt::format(" {} [{}]", operands, text_of(op.index)); break;
+    case OpCode::Reduce: body = fmt::format(" {} {}", row(op.reduce).name, operands); break;
     case OpCode::Cast:
       body = " " + operands;
       if (op.has_rounding) body += fmt::format(" to {}", traits(op.rounded).brief);
       break;
-    default:
-      body = " " + operands;
+    default: body = " " + operands;
   }
   return fmt::format("%{} = {}{} : {}", op.result, entry.traits.name, body, traits(op.dtype).brief);
 }
@@ -151,8 +135,8 @@ std::string to_string(const Kernel& kernel) {
   }
   if (!kernel.scalars.empty()) {
     out += "; " + joined(kernel.scalars, [](const ScalarParameter& scalar) {
-      return fmt::format("{}: {}", scalar.name, traits(scalar.dtype).brief);
-    });
+             return fmt::format("{}: {}", scalar.name, traits(scalar.dtype).brief);
+           });
   }
   out += ")\n";
   for (size_t i = 0; i < kernel.checks.size(); ++i) {

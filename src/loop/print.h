@@ -7,8 +7,8 @@
 
 namespace tenon::loop {
 
-std::string to_string(const Kernel& kernel, const Op& op);      // one line, without its end
-std::string header_of(const Loop& loop);                        // "parallel i0 < n0"
-std::string to_string(const Number& number, Dtype dtype);       // parses back to the same bits (NaN: to a NaN)
+std::string to_string(const Kernel& kernel, const Op& op);  // one line, without its end
+std::string header_of(const Loop& loop);                    // "parallel i0 < n0"
+std::string to_string(const Number& number, Dtype dtype);   // parses back to the same bits (NaN: to a NaN)
 
 }  // namespace tenon::loop

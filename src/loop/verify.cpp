@@ -6,8 +6,8 @@
 #include <unordered_map>
 #include <unordered_set>
 
-// The rules of a kernel. Each is checked in one place and named in the message that its breach gives; what they share is
-// read from the table of operations.
+// The rules of a kernel. Each is checked in one place and named in the message that its breach gives; what they share
+// is read from the table of operations.
 
 namespace tenon::loop {
 namespace {
@@ -46,9 +46,9 @@ struct Verifier {
   };
 
   template <typename... Args>
-  void require(bool holds, std::string_view rule, Place where, fmt::format_string<Args...> text,
-               Args&&... args) const {
-    if (holds) [[likely]] return;
+  void require(bool holds, std::string_view rule, Place where, fmt::format_string<Args...> text, Args&&... args) const {
+    if (holds) [[likely]]
+      return;
     const std::string place = where.op     ? to_string(kernel, *where.op)
                               : where.loop ? header_of(*where.loop)
                                            : std::string(where.name);
@@ -99,7 +99,8 @@ struct Verifier {
       const std::string& symbol = kernel.pool->symbol(id).name();
       require(found != symbols.end(), "symbols are bound", where,
               "{} is no integer parameter, no index of an enclosing loop, and not bound before", symbol);
-      require(found->second != Symbol::Ended, "symbols are bound", where, "{} is used after the end of its scope", symbol);
+      require(found->second != Symbol::Ended, "symbols are bound", where, "{} is used after the end of its scope",
+              symbol);
     }
   }
 
@@ -150,8 +151,7 @@ struct Verifier {
     }
     const int bits = static_cast<int>(size_of(op.dtype)) * 8;
     const bool is_signed = traits(op.dtype).is_signed;
-    const int64_t high = op.dtype == Dtype::Bool ? 1 : bits == 64 ? INT64_MAX
-                                                                  : (int64_t{1} << (bits - is_signed)) - 1;
+    const int64_t high = op.dtype == Dtype::Bool ? 1 : bits == 64 ? INT64_MAX : (int64_t{1} << (bits - is_signed)) - 1;
     const int64_t low = is_signed ? -high - 1 : 0;
     require(low <= op.number.integer && op.number.integer <= high, kRule, where, "expected a number in [{}, {}]", low,
             high);
@@ -159,11 +159,10 @@ struct Verifier {
 
   void check_special(const Op& op, Scope& scope, Place where) {
     switch (op.code) {
-      case OpCode::Constant:
-        return check_constant(op, where);
+      case OpCode::Constant: return check_constant(op, where);
       case OpCode::Parameter:
-        require(op.parameter >= 0 && static_cast<size_t>(op.parameter) < kernel.scalars.size(), "parameters exist", where,
-                "there is no scalar parameter {}", op.parameter);
+        require(op.parameter >= 0 && static_cast<size_t>(op.parameter) < kernel.scalars.size(), "parameters exist",
+                where, "there is no scalar parameter {}", op.parameter);
         return require(op.dtype == kernel.scalars[op.parameter].dtype, "parameter dtypes", where, "the parameter is {}",
                        name(kernel.scalars[op.parameter].dtype));
       case OpCode::Index:
@@ -177,7 +176,8 @@ struct Verifier {
       }
       case OpCode::Store: {
         const Buffer& buffer = buffer_of(op, where);
-        require(buffer.role != BufferRole::In, "no stores to inputs", where, "{} is {}", buffer.name, name(buffer.role));
+        require(buffer.role != BufferRole::In, "no stores to inputs", where, "{} is {}", buffer.name,
+                name(buffer.role));
         stored[op.buffer] = true;
         return expect_operand(op, 0, op.dtype, where);
       }
@@ -190,9 +190,7 @@ struct Verifier {
         require(op.parameter >= 0 && static_cast<size_t>(op.parameter) < kernel.checks.size(), "checks have messages",
                 where, "there is no message {}", op.parameter);
         return expect_operand(op, 0, Dtype::Bool, where);
-      default:
-        expect_operand(op, 0, Dtype::Int64, where);
-        return bind_symbol(op.index, scope, where);
+      default: expect_operand(op, 0, Dtype::Int64, where); return bind_symbol(op.index, scope, where);
     }
   }
 
@@ -200,8 +198,7 @@ struct Verifier {
     constexpr std::string_view kRule = "dtypes that the operation is defined for";
     const int count = entry.traits.operands;
     switch (entry.typing) {
-      case Typing::Special:
-        return check_special(op, scope, where);
+      case Typing::Special: return check_special(op, scope, where);
       case Typing::Uniform:
         for (int i = 0; i < count; ++i) expect_operand(op, i, op.dtype, where);
         return require(is_allowed(entry.traits, op.dtype), kRule, where, "not for {}", name(op.dtype));
@@ -211,9 +208,7 @@ struct Verifier {
         for (int i = 1; i < count; ++i) expect_operand(op, i, common, where);
         return require(is_allowed(entry.traits, common), kRule, where, "not for {}", name(common));
       }
-      case Typing::Convert:
-        operand(op, 0, where);
-        return;
+      case Typing::Convert: operand(op, 0, where); return;
       case Typing::Choose:
         expect_operand(op, 0, Dtype::Bool, where);
         for (int i = 1; i < count; ++i) expect_operand(op, i, op.dtype, where);

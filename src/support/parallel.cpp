@@ -103,5 +103,20 @@ void parallel_for_erased(int64_t count, int64_t grain, void (*body)(void*, int64
   if (job.thrown) std::rethrow_exception(job.thrown);
 }
 
+ThreadLease::ThreadLease() {
+  int wanted = num_threads();
+  if (wanted > 1 && openmp_may_run_in_parallel() && !forked.load(std::memory_order_relaxed) &&
+      !busy.exchange(true, std::memory_order_acquire)) {
+    holds_pool_ = true;
+    threads_ = wanted;
+  }
+  before_ = limit_openmp(threads_);
+}
+
+ThreadLease::~ThreadLease() {
+  limit_openmp(before_);
+  if (holds_pool_) busy.store(false, std::memory_order_release);
+}
+
 }  // namespace support
 }  // namespace tenon

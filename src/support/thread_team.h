@@ -9,6 +9,11 @@ namespace tenon::support {
 
 void run_parts(int parts, void (*part)(void* state, int index), void* state);
 
+// Whether OpenMP regions of others may have several threads.
+bool openmp_may_run_in_parallel();
+// How many threads an OpenMP region gets that this thread starts from now on; returns what it was.
+int limit_openmp(int threads);
+
 }  // namespace tenon::support
 
 #if defined(__SANITIZE_THREAD__) && !defined(TENON_OWN_THREADS)

@@ -7,6 +7,10 @@
 #include <mutex>
 #include <thread>
 
+// libgomp comes with oneDNN only, and we do not link it here.
+extern "C" int omp_get_max_threads() __attribute__((weak));
+extern "C" void omp_set_num_threads(int) __attribute__((weak));
+
 namespace tenon::support {
 namespace {
 
@@ -59,6 +63,15 @@ class Team {
 void run_parts(int parts, void (*part)(void* state, int index), void* state) {
   static auto* team = new Team;  // never destroyed: its threads wait in it until the process ends
   team->run(parts, part, state);
+}
+
+bool openmp_may_run_in_parallel() { return false; }
+
+int limit_openmp(int threads) {
+  if (!omp_get_max_threads || !omp_set_num_threads) return threads;
+  int before = omp_get_max_threads();
+  omp_set_num_threads(threads);
+  return before;
 }
 
 }  // namespace tenon::support

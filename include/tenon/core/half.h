@@ -1,8 +1,8 @@
 // Storage types for 16-bit floats and their conversions, in software.
 //
-// `Half` is IEEE binary16, `BFloat16` the upper half of a float32. They are storage only: arithmetic is done in float32.
-// Conversions round to nearest even, keep signs, infinities and subnormals, and make NaNs quiet with the upper bits of
-// their payload, as the F16C instructions do. From double they round once, not through float.
+// `Half` is IEEE binary16, `BFloat16` the upper half of a float32. They are storage only: arithmetic is done in
+// float32. Conversions round to nearest even, keep signs, infinities and subnormals, and make NaNs quiet with the upper
+// bits of their payload, as the F16C instructions do. From double they round once, not through float.
 #pragma once
 
 #include <bit>

@@ -15,12 +15,12 @@ namespace tenon::loop {
 // A number brought to the normal form of a dtype: converted as `Cast` converts, halves rounded and kept as real.
 Number round_to(Number value, Dtype dtype);
 
-// The result of Constant, of any unary, binary or ternary operation or comparison, of Cast, and of Random (whose element
-// is the third operand). Operands have the dtypes that the verifier asks for.
+// The result of Constant, of any unary, binary or ternary operation or comparison, of Cast, and of Random (whose
+// element is the third operand). Operands have the dtypes that the verifier asks for.
 Number evaluate_op(const Op& op, std::span<const Number> operands);
 
-// A reduction, value by value. Sums and products of floats are carried in a wider format and rounded at the end, so that
-// the oracle is closer to the true value than any order of additions.
+// A reduction, value by value. Sums and products of floats are carried in a wider format and rounded at the end, so
+// that the oracle is closer to the true value than any order of additions.
 class Reduction {
  public:
   Reduction(ReduceKind kind, Dtype dtype);

@@ -64,7 +64,7 @@ enum class OpCode : uint8_t {
   Parameter,   // a scalar parameter of the kernel
   Index,       // the value of an index expression, as int64
   Load,
-  Random,      // uniform bits: the element-th 32-bit word of a Philox stream (operands: seed, offset as int64 values; index = element)
+  Random,      // the element-th 32-bit word of a Philox stream (operands: seed and offset, int64; index: the element)
   // Sinks
   Store,
   Check,
@@ -86,8 +86,8 @@ enum class OpCode : uint8_t {
 // (fmod), Mod that of the divisor (r = rem(a, b), plus b if r is not 0 and their signs differ). Not: logical for Bool,
 // bitwise for integers. Max is a if a > b or a is NaN, else b; Min likewise: both propagate NaN, and of zeros of either
 // sign give the second. Round is to nearest, ties to even. Sign is (a > 0) - (a < 0): 0 for NaN. Rsqrt is 1 / sqrt(a),
-// rounded twice. Integer Pow wraps; a negative exponent gives 0 except for the bases 1 and -1 (and 0 for base 0). Shl by
-// the width or more, or by a negative count, gives 0; Shr then gives 0, or -1 for a negative number.
+// rounded twice. Integer Pow wraps; a negative exponent gives 0 except for the bases 1 and -1. Shl by the width or
+// more, or by a negative count, gives 0; Shr then gives 0, or -1 for a negative number.
 
 enum class ReduceKind : uint8_t { Sum, Product, Max, Min, Any, All };
 

@@ -18,7 +18,21 @@ void set_num_threads(int count);
 
 namespace support {
 void parallel_for_erased(int64_t count, int64_t grain, void (*body)(void*, int64_t, int64_t), void* state);
-}
+
+// Lends the pool to code that has OpenMP regions of its own (oneDNN): while it lives, they run on `threads()` threads when
+// started by this thread. That is one thread wherever `parallel_for` would run alone.
+class ThreadLease {
+ public:
+  ThreadLease();
+  ~ThreadLease();
+  ThreadLease(const ThreadLease&) = delete;
+  int threads() const { return threads_; }
+
+ private:
+  bool holds_pool_ = false;
+  int threads_ = 1, before_ = 1;
+};
+}  // namespace support
 
 template <typename Body>
 void parallel_for(int64_t count, int64_t grain, Body&& body) {

@@ -21,9 +21,7 @@ TEST(Decision, forbids_with_its_reason) {
   EXPECT_EQ(decision.why(), "9 is over the limit of 8");
 }
 
-TEST(Decision, forbids_even_if_the_reason_comes_out_empty) {
-  EXPECT_FALSE(Decision::forbid("{}", std::string()));
-}
+TEST(Decision, forbids_even_if_the_reason_comes_out_empty) { EXPECT_FALSE(Decision::forbid("{}", std::string())); }
 
 }  // namespace
 }  // namespace tenon

@@ -47,9 +47,10 @@ TEST_F(Logs, unknown_topic_lists_the_known_ones_and_changes_nothing) {
     set_logs("graph,gards");
     FAIL() << "expected an Error";
   } catch (const Error& error) {
-    EXPECT_STREQ(error.what(),
-                 "[TENON_LOGS] unknown topic 'gards': expected a comma-separated list of all, graph, guards, recompiles, "
-                 "breaks, fusion, kernels, plan, cache");
+    EXPECT_STREQ(
+        error.what(),
+        "[TENON_LOGS] unknown topic 'gards': expected a comma-separated list of all, graph, guards, recompiles, "
+        "breaks, fusion, kernels, plan, cache");
   }
   EXPECT_TRUE(log_enabled(LogTopic::Fusion));
   EXPECT_FALSE(log_enabled(LogTopic::Graph));

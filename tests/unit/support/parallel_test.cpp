@@ -127,8 +127,8 @@ TEST_F(Parallel, the_exception_of_the_first_range_arrives_after_all_have_run) {
 
 TEST_F(Parallel, an_exception_of_a_nested_call_passes_through) {
   set_num_threads(2);
-  EXPECT_THROW(parallel_for(2, 1, [](int64_t, int64_t) { parallel_for(2, 1, [](int64_t, int64_t) { fail("inner"); }); }),
-               Error);
+  EXPECT_THROW(
+      parallel_for(2, 1, [](int64_t, int64_t) { parallel_for(2, 1, [](int64_t, int64_t) { fail("inner"); }); }), Error);
 }
 
 TEST_F(Parallel, a_forked_child_runs_alone) {

@@ -1,0 +1,94 @@
+// `Graph`: a straight-line program of operator calls.
+//
+// A value is a tensor, known by its fake (`meta`): sizes, which may be symbolic, strides, dtype. It is an input or an output of
+// one node. A node's arguments mirror its operator's schema: a reference to a value, a list of references, or a constant.
+// Symbolic numbers among the constants are expressions of the graph's `ShapeEnv`; `symbols` says where, in the inputs,
+// the values of the symbols are found when the graph runs.
+#pragma once
+
+#include <tenon/dispatch/operator.h>
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace tenon::graph {
+
+using ValueId = int32_t;
+constexpr ValueId kNoValue = -1;
+
+struct ValueList {
+  std::vector<ValueId> ids;    // kNoValue: None
+  bool optional = false;       // Tensor?[]
+  bool operator==(const ValueList&) const = default;
+};
+
+// A constant is an owned `dispatch::Value` without tensors.
+using Argument = std::variant<dispatch::Value, ValueId, ValueList>;
+
+struct ValueInfo {
+  std::string name;
+  Tensor meta;                 // a fake tensor
+};
+
+struct Node {
+  const dispatch::Operator* op = nullptr;
+  std::vector<Argument> args;
+  std::vector<ValueId> outputs;  // one per schema return; of a list return: as many as the list has
+  bool grad_enabled = true;      // grad mode at the call, in a captured graph
+  std::string place;             // where in the user's program
+  int64_t sequence = -1;         // of a forward node, or of the one that a backward node differentiates
+};
+
+// Where the value of a symbol is found.
+struct SymbolSource {
+  enum class Kind : uint8_t { None, Size, Stride, Number } kind = Kind::None;
+  int32_t input = -1;  // position among the inputs (tensors), or among the numbers
+  int32_t dim = -1;
+};
+
+struct Graph {
+  Ref<sym::ShapeEnv> env;
+  std::vector<ValueInfo> values;
+  std::vector<ValueId> inputs;
+  std::vector<Node> nodes;
+  std::vector<Argument> outputs;        // values, or constants (symbolic numbers)
+  std::vector<SymbolSource> symbols;    // by symbol id of `env`
+
+  ValueId add_value(std::string name, Tensor meta);
+  const Tensor& meta(ValueId id) const { return values[static_cast<size_t>(id)].meta; }
+};
+
+// Short readable text: one line per node.
+std::string to_string(const Graph& graph);
+
+// Throws an InternalError that shows the graph and names the first rule that it breaks: every reference is to an earlier
+// value, every node's arguments fit its schema, values have metadata, symbols have sources.
+void verify(const Graph& graph);
+
+// Calls `visit(ValueId)` for every reference.
+void each_reference(const Argument& argument, const std::function<void(ValueId)>& visit);
+void each_reference(const Node& node, const std::function<void(ValueId)>& visit);
+
+// Users of each value, by node position; outputs of the graph are not counted.
+std::vector<std::vector<int32_t>> users_of(const Graph& graph);
+
+// Removes nodes whose results nobody reads. Keeps mutating nodes and checks.
+void remove_dead_code(Graph& graph);
+
+// The values of all symbols for these inputs, by symbol id (0 for symbols without a source).
+std::vector<int64_t> bind_symbols(const Graph& graph, std::span<const Tensor> inputs, std::span<const int64_t> numbers = {});
+
+struct InterpretOptions {
+  // Values of the symbols; empty: symbolic numbers are passed as they are (a graph re-run on fakes of its own environment).
+  std::span<const int64_t> symbols;
+  std::function<void(const Node&)> before_node;
+  bool free_early = true;  // drop values after their last use
+};
+
+// Runs the graph through the dispatcher, node by node.
+std::vector<dispatch::Value> interpret(const Graph& graph, std::span<const Tensor> inputs, const InterpretOptions& options = {});
+
+}  // namespace tenon::graph

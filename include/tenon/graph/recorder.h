@@ -1,0 +1,35 @@
+// Records operator calls into a graph: which tensor is which value.
+#pragma once
+
+#include <tenon/graph/graph.h>
+
+#include <unordered_map>
+
+namespace tenon::graph {
+
+class Recorder {
+ public:
+  explicit Recorder(Ref<sym::ShapeEnv> env) { graph_.env = std::move(env); }
+
+  Graph& graph() { return graph_; }
+  // A new input; `tensor` stands for it from now on. `meta` describes it.
+  ValueId add_input(const Tensor& tensor, std::string name, const Tensor& meta);
+  // The value that a tensor stands for; kNoValue if it is unknown.
+  ValueId find(const Tensor& tensor) const;
+  // Makes `tensor` stand for a value.
+  void bind(const Tensor& tensor, ValueId id);
+  // What to do with a tensor that the graph does not know: return its value (a new input), or throw.
+  std::function<ValueId(const Tensor&)> unknown;
+
+  // Appends a call. `results` become its outputs; a mutated argument keeps standing for its value.
+  Node& record(const dispatch::Operator& op, std::span<const dispatch::Value> args, std::span<const dispatch::Value> results,
+               const std::function<Tensor(const Tensor&)>& meta_of = nullptr);
+  Argument to_argument(const dispatch::Value& value);
+
+ private:
+  Graph graph_;
+  // Tensors are kept alive while recording, so that an address is never reused.
+  std::unordered_map<const TensorImpl*, std::pair<Tensor, ValueId>> ids_;
+};
+
+}  // namespace tenon::graph

@@ -1,0 +1,11 @@
+// One element as a number.
+#pragma once
+
+#include <tenon/core/tensor.h>
+
+namespace tenon::kernels {
+
+// The value of a tensor of one element; an Error for any other.
+Scalar item(const Tensor& tensor);
+
+}  // namespace tenon::kernels

@@ -1,0 +1,84 @@
+// `Plan`: a compiled graph as a list of steps. Running it evaluates the sizes once, then allocates, launches, calls libraries and
+// frees, in order.
+//
+// Slots hold tensors: the inputs first, then buffers and views in the order in which they are made. A number that may depend on
+// sizes is an index into the plan's list of expressions, all of which are evaluated at the start of a run.
+#pragma once
+
+#include <tenon/codegen/compile.h>
+#include <tenon/dispatch/value.h>
+#include <tenon/sym/expr.h>
+
+#include <functional>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace tenon::runtime {
+
+using Slot = int32_t;
+using ExprIndex = int32_t;
+
+struct AllocateStep {
+  Slot slot;
+  std::vector<ExprIndex> sizes, strides;
+  Dtype dtype;
+  Slot reuse = -1;  // takes over the memory of this slot, which is dead and of the same size
+};
+
+struct ViewStep {
+  Slot slot, base;
+  std::vector<ExprIndex> sizes, strides;
+  ExprIndex offset;  // in elements, from the base's first element
+};
+
+struct ScalarSource {
+  enum class Kind : uint8_t { Constant, Expr, Seed, Offset } kind = Kind::Constant;
+  uint64_t bits = 0;      // Constant
+  int32_t index = 0;      // Expr: which expression; Seed, Offset: which random use
+};
+
+struct LaunchStep {
+  size_t kernel;                       // position in `Plan::kernels`
+  std::vector<Slot> buffers;
+  std::vector<ExprIndex> integers;
+  std::vector<ScalarSource> scalars;
+};
+
+// A call of an opaque kernel or library: reads and writes slots.
+struct CallStep {
+  std::string name;
+  std::vector<Slot> inputs, outputs;
+  std::vector<ExprIndex> integers;
+  std::function<void(std::span<const Tensor> inputs, std::span<Tensor> outputs, std::span<const int64_t> integers)> run;
+};
+
+struct FreeStep {
+  Slot slot;
+};
+
+using Step = std::variant<AllocateStep, ViewStep, LaunchStep, CallStep, FreeStep>;
+
+struct PlanOutput {
+  Slot slot = -1;              // a tensor
+  ExprIndex number = -1;       // or a number
+};
+
+struct Plan {
+  size_t input_count = 0;
+  size_t slot_count = 0;
+  std::vector<sym::Expr> expressions;   // of the graph's pool
+  std::shared_ptr<void> keep_alive;     // what owns that pool
+  sym::ExprProgram program;             // all expressions
+  std::vector<codegen::CompiledKernelRef> kernels;
+  std::vector<Step> steps;
+  std::vector<PlanOutput> outputs;
+  int random_uses = 0;
+};
+
+// `symbols`: values by symbol id.
+std::vector<dispatch::Value> run(const Plan& plan, std::span<const Tensor> inputs, std::span<const int64_t> symbols);
+
+std::string to_string(const Plan& plan);
+
+}  // namespace tenon::runtime

@@ -1,0 +1,28 @@
+// From a functional graph to a plan: the list of passes stands in `compile_graph`.
+//
+//   decompose    composites become their parts
+//   fuse         values are grouped into kernels; what stays inside one needs no memory
+//   emit         each group becomes a loop kernel
+//   compile      all kernels at once, in parallel
+//   plan         allocation, launches and calls in order; memory is reused as values die
+#pragma once
+
+#include <tenon/graph/graph.h>
+#include <tenon/runtime/plan.h>
+
+#include <memory>
+
+namespace tenon::schedule {
+
+struct Options {
+  bool fuse = true;                // false: one kernel per operator, as the oracle of fusion
+  bool scalar_parameters = false;  // numbers are passed to kernels at run time instead of being part of them
+};
+
+// The graph must be functional: no operator writes to its arguments. Guards that lowering needs are recorded in its environment.
+std::shared_ptr<const runtime::Plan> compile_graph(const graph::Graph& graph, const Options& options = {});
+
+// Composites, and opaque operators whose kernel does not take these arguments, replaced by their parts.
+graph::Graph decompose(const graph::Graph& graph);
+
+}  // namespace tenon::schedule

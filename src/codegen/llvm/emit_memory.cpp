@@ -1,0 +1,170 @@
+// Loads and stores.
+#include "convert.h"
+#include "emitter.h"
+
+#include "../bounds.h"
+
+#include <llvm/IR/Module.h>
+
+namespace tenon::codegen {
+
+using llvm::Align;
+using llvm::Value;
+using loop::Buffer;
+using loop::Op;
+
+namespace {
+unsigned count(int n) { return static_cast<unsigned>(n); }
+}  // namespace
+
+Emitter::Address Emitter::address(int32_t buffer, sym::Expr index) {
+  const Buffer& described = kernel_.buffers[static_cast<size_t>(buffer)];
+  llvm::Type* element = storage_type(context_, described.dtype);
+  Value* base = buffers_[static_cast<size_t>(buffer)];
+  Address result;
+  result.level = level_of(index);
+  if (!analysis_.varying(index)) {
+    result.kind = Address::Uniform;
+    Value* offset = scalar_index(index);
+    result.pointer = at(place_of(result.level), [&] { return b_.CreateGEP(element, base, offset); });
+    return result;
+  }
+  std::optional<Affine> form = affine(index);
+  if (!form) {
+    result.kind = Address::Scattered;
+    for (int part = 0; part < vector_->parts; ++part) result.indices.push_back(vector_index(index, part));
+    return result;
+  }
+  int rest_level;
+  Value* rest = sum_of(form->rest, &rest_level);
+  Value* start = at(place_of(rest_level), [&] { return b_.CreateGEP(element, base, rest); });
+  const int place = place_of(result.level);
+  if (form->stride_products.empty() && form->constant_stride == 1) {
+    result.kind = Address::Contiguous;
+    result.pointer = at(place, [&] { return b_.CreateGEP(element, start, vector_->index); });
+    return result;
+  }
+  result.kind = Address::Strided;
+  int stride_level;
+  Value* stride = stride_value(*form, &stride_level);
+  result.lane_offsets = at(place_of(stride_level), [&] {
+    return b_.CreateMul(b_.CreateVectorSplat(count(target_.lanes), stride), lane_numbers());
+  });
+  result.part_step = at(place_of(stride_level),
+                        [&] { return b_.CreateMul(stride, b_.getInt64(static_cast<uint64_t>(target_.lanes))); });
+  result.pointer = at(place, [&] { return b_.CreateGEP(element, start, b_.CreateMul(vector_->index, stride)); });
+  return result;
+}
+
+Value* Emitter::part_pointer(const Address& address, llvm::Type* element, int part) {
+  if (part == 0 || address.kind == Address::Uniform) return address.pointer;
+  Value* offset = address.kind == Address::Contiguous
+                      ? b_.getInt64(static_cast<uint64_t>(part * target_.lanes))
+                      : b_.CreateMul(address.part_step, b_.getInt64(static_cast<uint64_t>(part)));
+  return b_.CreateGEP(element, address.pointer, offset);
+}
+
+Value* Emitter::lane_pointers(const Address& address, const Buffer& buffer, Value* base, int part) {
+  llvm::Type* element = storage_type(context_, buffer.dtype);
+  if (address.kind == Address::Scattered) return b_.CreateGEP(element, base, address.indices[count(part)]);
+  return b_.CreateGEP(element, part_pointer(address, element, part), address.lane_offsets);
+}
+
+Value* Emitter::load_part(const Address& from, const Buffer& buffer, int part) {
+  llvm::Type* element = storage_type(context_, buffer.dtype);
+  const Align alignment(static_cast<uint64_t>(size_of(buffer.dtype)));
+  Value* base = buffers_[static_cast<size_t>(&buffer - kernel_.buffers.data())];
+  if (from.kind == Address::Uniform)
+    return from_storage(context_, buffer.dtype, b_.CreateAlignedLoad(element, from.pointer, alignment));
+  llvm::Type* type = llvm::FixedVectorType::get(element, count(target_.lanes));
+  Value* raw;
+  if (from.kind == Address::Contiguous) {
+    Value* pointer = part_pointer(from, element, part);
+    raw = vector_->mask ? static_cast<Value*>(b_.CreateMaskedLoad(type, pointer, alignment, vector_->mask,
+                                                                 llvm::Constant::getNullValue(type)))
+                        : b_.CreateAlignedLoad(type, pointer, alignment);
+  } else {
+    raw = b_.CreateMaskedGather(type, lane_pointers(from, buffer, base, part), alignment, vector_->mask,
+                                llvm::Constant::getNullValue(type));
+  }
+  return from_storage(context_, buffer.dtype, raw);
+}
+
+void Emitter::emit_load(const Op& op) {
+  check_bounds(op);
+  const Buffer& buffer = kernel_.buffers[static_cast<size_t>(op.buffer)];
+  Address from = address(op.buffer, op.index);
+  Parts result;
+  // A load may move out of a loop if nothing in the kernel writes there; the loop's entry runs only if the loop does.
+  const bool movable = !analysis_.is_stored(op.buffer) && !bounds_checks();
+  result.level = movable ? from.level : top();
+  const int parts = from.kind == Address::Uniform ? 1 : vector_->parts;
+  at(place_of(result.level), [&] {
+    for (int part = 0; part < parts; ++part) result.parts.push_back(load_part(from, buffer, part));
+  });
+  define(op.result, std::move(result));
+}
+
+void Emitter::store_part(const Address& to, const Buffer& buffer, int part, Value* value) {
+  const Align alignment(static_cast<uint64_t>(size_of(buffer.dtype)));
+  Value* base = buffers_[static_cast<size_t>(&buffer - kernel_.buffers.data())];
+  Value* raw = to_storage(context_, buffer.dtype, value);
+  if (to.kind == Address::Uniform) {
+    b_.CreateAlignedStore(raw, to.pointer, alignment);
+  } else if (to.kind != Address::Contiguous) {
+    b_.CreateMaskedScatter(raw, lane_pointers(to, buffer, base, part), alignment, vector_->mask);
+  } else if (Value* pointer = part_pointer(to, storage_type(context_, buffer.dtype), part); vector_->mask) {
+    b_.CreateMaskedStore(raw, pointer, alignment, vector_->mask);
+  } else if (vector_->streaming && buffer.streaming) {
+    const int64_t bytes = std::min<int64_t>(target_.bits / 8, target_.lanes * size_of(buffer.dtype));
+    llvm::StoreInst* store = b_.CreateAlignedStore(raw, pointer, Align(static_cast<uint64_t>(bytes)));
+    store->setMetadata(llvm::LLVMContext::MD_nontemporal,
+                       llvm::MDNode::get(b_.getContext(), llvm::ConstantAsMetadata::get(b_.getInt32(1))));
+    wrote_streaming_ = true;
+  } else {
+    b_.CreateAlignedStore(raw, pointer, alignment);
+  }
+}
+
+void Emitter::emit_store(const Op& op) {
+  check_bounds(op);
+  const Buffer& buffer = kernel_.buffers[static_cast<size_t>(op.buffer)];
+  Address to = address(op.buffer, op.index);
+  const Parts& stored = value(op.operands[0]);
+  if (to.kind == Address::Uniform) {
+    // Every lane writes the same element, so any may win; lane 0 always exists.
+    Value* one = stored.parts[0];
+    store_part(to, buffer, 0, one->getType()->isVectorTy() ? b_.CreateExtractElement(one, uint64_t{0}) : one);
+    return;
+  }
+  for (int part = 0; part < vector_->parts; ++part) store_part(to, buffer, part, vector_part(stored, part));
+}
+
+void Emitter::check_bounds(const Op& op) {
+  const Buffer& buffer = kernel_.buffers[static_cast<size_t>(op.buffer)];
+  if (!bounds_checks() || !buffer.extent.defined()) return;
+  Value* extent = scalar_index(buffer.extent);
+  const bool varying = analysis_.varying(op.index);
+  for (int part = 0; part < (varying ? vector_->parts : 1); ++part) {
+    Value* index = varying ? vector_index(op.index, part) : scalar_index(op.index);
+    Value* limit = varying ? splat(extent, level_of(buffer.extent)) : extent;
+    Value* bad = b_.CreateICmpUGE(index, limit);
+    Value* masked = varying && vector_->mask ? b_.CreateAnd(bad, vector_->mask) : bad;
+    llvm::BasicBlock* after = begin_rare(varying ? b_.CreateOrReduce(masked) : masked);
+    Value* first = index;
+    if (varying) {
+      // The smallest bad index; as unsigned numbers negative ones are large, and are shown if there is nothing else.
+      Value* none = llvm::Constant::getAllOnesValue(index->getType());
+      first = b_.CreateIntMinReduce(b_.CreateSelect(masked, index, none), false);
+    }
+    llvm::FunctionCallee report = module_.getOrInsertFunction(
+        "tenon_bounds_failed",
+        llvm::FunctionType::get(b_.getVoidTy(), {b_.getPtrTy(), b_.getInt64Ty(), b_.getInt64Ty()}, false));
+    b_.CreateCall(report, {b_.CreateGlobalString(kernel_.name + ": " + std::string(loop::traits(op.code).name) + " " +
+                                                 buffer.name),
+                           first, extent});
+    end_rare(after);
+  }
+}
+
+}  // namespace tenon::codegen

@@ -1,0 +1,154 @@
+#include "target.h"
+
+#include <tenon/codegen/compile.h>
+
+#include <fmt/format.h>
+#include <llvm/ADT/StringMap.h>
+#include <llvm/Config/llvm-config.h>
+#include <llvm/MC/TargetRegistry.h>
+#include <llvm/Support/TargetSelect.h>
+#include <llvm/TargetParser/Host.h>
+
+#include "../bounds.h"
+
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+#include <vector>
+
+namespace tenon::codegen {
+namespace {
+
+// What AVX-512 kernels may count on: without these the host counts as a 256-bit one.
+constexpr const char* kAvx512[] = {"avx512f", "avx512bw", "avx512dq", "avx512vl"};
+constexpr const char* kAvx2[] = {"avx2", "fma", "f16c"};
+
+const llvm::StringMap<bool>& host_features() {
+  static const llvm::StringMap<bool> features = [] {
+    llvm::StringMap<bool> copy;
+    for (const auto& entry : llvm::sys::getHostCPUFeatures()) copy[entry.getKey()] = entry.getValue();
+    return copy;
+  }();
+  return features;
+}
+
+template <size_t N>
+bool host_has(const char* const (&names)[N]) {
+  for (const char* name : names)
+    if (!host_features().lookup(name)) return false;
+  return true;
+}
+
+std::string all_features() {
+  std::vector<std::string> on;
+  for (const auto& entry : host_features())
+    if (entry.getValue()) on.push_back("+" + entry.getKey().str());
+  std::sort(on.begin(), on.end());
+  // Intel's cores up to Ice Lake ask for 256-bit vectors to keep their clock; our vectors are explicit.
+  on.push_back("-prefer-256-bit");
+  return fmt::format("{}", fmt::join(on, ","));
+}
+
+std::atomic<int> forced_bits{0};
+
+int default_bits() {
+  static const int bits = [] {
+    const char* text = std::getenv("TENON_ISA");
+    if (!text || !*text) return host_bits();
+    for (int good : {128, 256, 512})
+      if (std::to_string(good) == text) return std::min(good, host_bits());
+    fail("[TENON_ISA] expected 128, 256 or 512, got '{}'", text);
+  }();
+  return bits;
+}
+
+struct Pool {
+  std::mutex mutex;
+  std::vector<llvm::TargetMachine*> idle[3];  // by width
+};
+// Never destroyed: threads may still hold machines when the process ends.
+Pool& machine_pool() {
+  static Pool* pool = new Pool;
+  return *pool;
+}
+int slot(int bits) { return bits == 128 ? 0 : bits == 256 ? 1 : 2; }
+
+llvm::TargetMachine* make_machine(int bits) {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    llvm::InitializeNativeTarget();
+    llvm::InitializeNativeTargetAsmPrinter();
+  });
+  std::string error;
+  const std::string triple = llvm::sys::getProcessTriple();
+  const llvm::Target* target = llvm::TargetRegistry::lookupTarget(triple, error);
+  TENON_ASSERT(target, "{}", error);
+  TargetSpec spec = target_spec(bits);
+  llvm::TargetOptions options;
+  options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
+  options.EnableFastISel = false;
+  options.TrapUnreachable = false;
+  llvm::TargetMachine* machine =
+      target->createTargetMachine(triple, spec.cpu, spec.features, options, llvm::Reloc::PIC_,
+                                  llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default, /*JIT=*/true);
+  TENON_ASSERT(machine, "no target machine for {}", triple);
+  machine->setFastISel(false);
+  return machine;
+}
+
+}  // namespace
+
+int host_bits() {
+  static const int bits = !host_has(kAvx2) ? 128 : host_has(kAvx512) ? 512 : 256;
+  return bits;
+}
+
+int isa_bits() {
+  int forced = forced_bits.load(std::memory_order_relaxed);
+  return forced ? forced : default_bits();
+}
+
+void set_isa(int bits) {
+  TENON_CHECK(bits == 0 || bits == 128 || bits == 256 || bits == 512, "[set_isa] expected 128, 256 or 512, got {}",
+              bits);
+  forced_bits = std::min(bits, host_bits());
+}
+
+TargetSpec target_spec(int bits) {
+  TargetSpec spec;
+  spec.bits = bits;
+  spec.lanes = bits / 32;
+  spec.has_fma = spec.has_half = bits >= 256;
+  spec.cpu = bits == 512 ? llvm::sys::getHostCPUName().str() : bits == 256 ? "x86-64-v3" : "x86-64-v2";
+  spec.features = bits == 512 ? all_features() : "";
+  return spec;
+}
+
+std::string target_description() {
+  TargetSpec spec = target_spec(isa_bits());
+  return fmt::format("{}-bit {} {} llvm {} tenon {}{}", spec.bits, spec.cpu, spec.features, LLVM_VERSION_STRING,
+                     kVersion, bounds_checks() ? " bounds" : "");
+}
+
+void ReturnTargetMachine::operator()(llvm::TargetMachine* machine) const {
+  Pool& pool = machine_pool();
+  std::lock_guard lock(pool.mutex);
+  pool.idle[slot(bits)].push_back(machine);
+}
+
+TargetMachineHandle borrow_target_machine(int bits) {
+  Pool& pool = machine_pool();
+  {
+    std::lock_guard lock(pool.mutex);
+    auto& idle = pool.idle[slot(bits)];
+    if (!idle.empty()) {
+      llvm::TargetMachine* machine = idle.back();
+      idle.pop_back();
+      return TargetMachineHandle(machine, {bits});
+    }
+  }
+  return TargetMachineHandle(make_machine(bits), {bits});
+}
+
+}  // namespace tenon::codegen

@@ -1,0 +1,167 @@
+#include <tenon/codegen/object_cache.h>
+
+#include "bounds.h"
+#include "write_file.h"
+
+#include <tenon/support/hash.h>
+#include <tenon/support/log.h>
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <mutex>
+#include <sstream>
+
+namespace tenon::codegen {
+namespace {
+
+namespace fs = std::filesystem;
+
+// An entry: magic, length of the version, of the key and of the object, checksum of the object, then the three.
+constexpr char kMagic[8] = {'t', 'e', 'n', 'o', 'n', 'o', 'b', 'j'};
+struct Header {
+  char magic[8];
+  uint64_t version_bytes, key_bytes, object_bytes;
+  uint64_t checksum_high, checksum_low;
+};
+
+struct State {
+  std::mutex mutex;
+  bool resolved = false;
+  std::string folder;  // "": none
+};
+State& state() {
+  static State* made = new State;
+  return *made;
+}
+
+std::string wanted_folder() {
+  if (const char* given = std::getenv("TENON_CACHE")) return given;
+  if (const char* base = std::getenv("XDG_CACHE_HOME"); base && *base) return (fs::path(base) / "tenon").string();
+  if (const char* home = std::getenv("HOME"); home && *home) return (fs::path(home) / ".cache" / "tenon").string();
+  return "";
+}
+
+// The folder if it is there, or can be made, and belongs to this user.
+std::string usable(const std::string& path) {
+  if (path.empty()) return "";
+  std::error_code error;
+  const fs::path parent = fs::path(path).parent_path();
+  if (!parent.empty()) fs::create_directories(parent, error);
+  if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) {
+    warn_once("object cache folder", fmt::format("the object cache {} cannot be made ({}): going on without it", path,
+                                                 std::strerror(errno)));
+    return "";
+  }
+  struct stat about;
+  if (stat(path.c_str(), &about) != 0 || !S_ISDIR(about.st_mode)) {
+    warn_once("object cache folder", fmt::format("the object cache {} is not a folder: going on without it", path));
+    return "";
+  }
+  if (about.st_uid != geteuid()) {
+    warn_once("object cache owner", fmt::format("the object cache {} belongs to another user: going on without it", path));
+    return "";
+  }
+  return path;
+}
+
+std::string read_all(const std::string& path, bool* exists) {
+  std::ifstream file(path, std::ios::binary);
+  *exists = file.good();
+  if (!*exists) return "";
+  std::ostringstream content;
+  content << file.rdbuf();
+  return content.str();
+}
+
+// The object inside an entry, or why there is none.
+std::optional<std::string> unpack(const std::string& entry, const std::string& key, const char** problem) {
+  Header header;
+  const std::string_view version = kVersion;
+  *problem = "truncated";
+  if (entry.size() < sizeof(header)) return std::nullopt;
+  std::memcpy(&header, entry.data(), sizeof(header));
+  *problem = "not an entry of this cache";
+  if (std::memcmp(header.magic, kMagic, sizeof(kMagic)) != 0) return std::nullopt;
+  *problem = "of another version or kernel";
+  if (header.version_bytes != version.size() || header.key_bytes != key.size()) return std::nullopt;
+  const size_t prefix = sizeof(header) + version.size() + key.size();
+  *problem = "truncated";
+  if (entry.size() < prefix || entry.size() - prefix != header.object_bytes) return std::nullopt;
+  *problem = "of another version or kernel";
+  if (entry.compare(sizeof(header), version.size(), version) != 0) return std::nullopt;
+  if (entry.compare(sizeof(header) + version.size(), key.size(), key) != 0) return std::nullopt;
+  std::string object = entry.substr(prefix);
+  const Fingerprint sum = fingerprint(object);
+  *problem = "altered";
+  if (sum.high != header.checksum_high || sum.low != header.checksum_low) return std::nullopt;
+  return object;
+}
+
+}  // namespace
+
+std::string cache_folder() {
+  State& s = state();
+  std::lock_guard lock(s.mutex);
+  if (!s.resolved) {
+    s.folder = usable(wanted_folder());
+    s.resolved = true;
+  }
+  return s.folder;
+}
+
+void set_cache_folder(const std::string& path) {
+  State& s = state();
+  std::lock_guard lock(s.mutex);
+  s.folder = usable(path);
+  s.resolved = true;
+}
+
+std::string entry_path(const std::string& key) {
+  const std::string folder = cache_folder();
+  return folder.empty() ? "" : folder + "/" + fingerprint(key).hex() + ".tenon";
+}
+
+std::optional<std::string> load_object(const std::string& key) {
+  const std::string path = entry_path(key);
+  if (path.empty()) return std::nullopt;
+  bool exists = false;
+  const std::string entry = read_all(path, &exists);
+  if (!exists) {
+    TENON_LOG(Cache, "miss {}", path);
+    return std::nullopt;
+  }
+  const char* problem = "";
+  std::optional<std::string> object = unpack(entry, key, &problem);
+  if (object) {
+    TENON_LOG(Cache, "hit {}", path);
+  } else {
+    TENON_LOG(Cache, "rejected {}: {}", path, problem);
+    warn_once("object cache entry", fmt::format("the object cache entry {} is {}: it is made again", path, problem));
+  }
+  return object;
+}
+
+void store_object(const std::string& key, const std::string& object) {
+  const std::string path = entry_path(key);
+  if (path.empty()) return;
+  const std::string_view version = kVersion;
+  const Fingerprint sum = fingerprint(object);
+  Header header{{}, version.size(), key.size(), object.size(), sum.high, sum.low};
+  std::memcpy(header.magic, kMagic, sizeof(kMagic));
+  std::string entry(reinterpret_cast<const char*>(&header), sizeof(header));
+  entry += version;
+  entry += key;
+  entry += object;
+  std::string problem;
+  if (!write_file(path, entry, &problem))
+    warn_once("object cache write", fmt::format("cannot write to the object cache {} ({}): going on without it",
+                                                cache_folder(), problem));
+}
+
+}  // namespace tenon::codegen

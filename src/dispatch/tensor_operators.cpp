@@ -1,0 +1,81 @@
+// The operators of `Tensor`: each is a call of the generated function.
+#include <tenon/dispatch/call.h>
+#include <tenon/generated/ops.h>
+
+namespace tenon {
+
+#define TENON_ARITHMETIC(symbol, function)                                                                          \
+  Tensor operator symbol(const Tensor& a, const Tensor& b) { return function(a, b); }                               \
+  Tensor operator symbol(const Tensor& a, const Scalar& b) { return function(a, b); }                               \
+  const Tensor& Tensor::operator symbol##=(const Tensor & other) const {                                            \
+    tenon::function##_(*this, other);                                                                                     \
+    return *this;                                                                                                   \
+  }                                                                                                                 \
+  const Tensor& Tensor::operator symbol##=(const Scalar & other) const {                                            \
+    tenon::function##_(*this, other);                                                                                     \
+    return *this;                                                                                                   \
+  }
+TENON_ARITHMETIC(+, add)
+TENON_ARITHMETIC(-, sub)
+TENON_ARITHMETIC(*, mul)
+TENON_ARITHMETIC(/, div)
+#undef TENON_ARITHMETIC
+
+Tensor operator+(const Scalar& a, const Tensor& b) { return add(b, a); }
+Tensor operator-(const Scalar& a, const Tensor& b) { return rsub(b, a); }
+Tensor operator*(const Scalar& a, const Tensor& b) { return mul(b, a); }
+Tensor operator/(const Scalar& a, const Tensor& b) { return mul(reciprocal(b), a); }
+Tensor operator-(const Tensor& a) { return neg(a); }
+
+#define TENON_COMPARISON(symbol, function)                                                \
+  Tensor operator symbol(const Tensor& a, const Tensor& b) { return function(a, b); }     \
+  Tensor operator symbol(const Tensor& a, const Scalar& b) { return function(a, b); }
+TENON_COMPARISON(==, eq)
+TENON_COMPARISON(!=, ne)
+TENON_COMPARISON(<, lt)
+TENON_COMPARISON(<=, le)
+TENON_COMPARISON(>, gt)
+TENON_COMPARISON(>=, ge)
+#undef TENON_COMPARISON
+
+Tensor Tensor::operator[](int64_t index) const { return tenon::select(*this, 0, index); }
+
+Scalar Tensor::item() const {
+  static const dispatch::Operator& op = dispatch::find_operator("aten::_local_scalar_dense");
+  const dispatch::Value args[] = {dispatch::Value(*this)};
+  return dispatch::call<Scalar>(op, args);
+}
+
+namespace {
+
+void print(std::string& text, const Tensor& tensor, int depth) {
+  constexpr int64_t kEdge = 6;  // elements shown at each end of a long dimension
+  if (tensor.dim() == 0) {
+    text += tensor.item().str();
+    return;
+  }
+  int64_t count = tensor.sizes()[0];
+  text += '[';
+  for (int64_t at = 0; at < count; ++at) {
+    if (at > 0) text += tensor.dim() == 1 ? ", " : ",\n" + std::string(static_cast<size_t>(depth) + 1, ' ');
+    if (count > 2 * kEdge && at == kEdge) {
+      text += "…";
+      at = count - kEdge - 1;
+      continue;
+    }
+    print(text, tensor[at], depth + 1);
+  }
+  text += ']';
+}
+
+}  // namespace
+
+std::string Tensor::str() const {
+  if (!defined()) return "undefined";
+  if (!impl_->storage->has_data()) return description() + " (no data)";
+  std::string text;
+  print(text, *this, 0);
+  return text + " : " + description();
+}
+
+}  // namespace tenon

@@ -1,0 +1,141 @@
+// The CPU kernel of every row: runs it at once.
+#include "composite.h"
+#include "kernel_cache.h"
+
+#include <tenon/fake/fake.h>
+#include <tenon/ops/row.h>
+
+namespace tenon::eager {
+namespace {
+
+Tensor allocate(const ops::TensorMeta& meta) {
+  Ints sizes, strides;
+  for (const SymInt& size : meta.sizes) sizes.push_back(int64_t(size));
+  for (const SymInt& stride : meta.strides) strides.push_back(int64_t(stride));
+  return core::allocate(sizes.span(), strides.span(), meta.dtype, meta.device);
+}
+
+// Strides of an operand over a broadcast shape: 0 where it is repeated.
+Ints broadcast_strides(const Tensor& operand, std::span<const int64_t> shape) {
+  Ints strides;
+  strides.resize(shape.size(), 0);
+  size_t lead = shape.size() - static_cast<size_t>(operand.dim());
+  for (size_t dim = lead; dim < shape.size(); ++dim)
+    if (operand.sizes()[dim - lead] != 1) strides[dim] = operand.strides()[dim - lead];
+  return strides;
+}
+
+// Whether writing `out` may change what is still to be read from `operand`.
+bool overlaps(const Tensor& operand, const Tensor& out) {
+  if (!operand.is_same_storage(out)) return false;
+  auto equal = [](auto a, auto b) { return std::equal(a.begin(), a.end(), b.begin(), b.end()); };
+  if (operand.storage_offset() == out.storage_offset() && equal(operand.sizes(), out.sizes()) &&
+      equal(operand.strides(), out.strides()) && operand.dtype() == out.dtype())
+    return false;
+  int64_t a = operand.storage_offset(), b = out.storage_offset();
+  return a < b + core::reach(out.sizes(), out.strides()) && b < a + core::reach(operand.sizes(), operand.strides());
+}
+
+const dispatch::Operator& clone_op() {
+  static const dispatch::Operator& op = dispatch::find_operator("aten::clone");
+  return op;
+}
+
+void run_pointwise(const ops::Row& row, dispatch::Call& call) {
+  ops::Arguments arguments(call.op, call.args);
+  ops::TensorMeta meta = ops::infer(row, arguments)[0];
+  Tensor out = row.inplace() ? arguments.tensor("self") : allocate(meta);
+  std::span<const int64_t> shape = out.sizes();
+  KernelRequest request{row.inplace() ? row.functional_op : &call.op, call.args, {}, meta.dtype, {}};
+  dispatch::Values replaced;
+  for (const dispatch::Value& value : call.args) {
+    if (!value.is_tensor()) {
+      replaced.push_back(value);
+      continue;
+    }
+    Tensor operand = value.tensor();
+    if (row.inplace() && overlaps(operand, out)) {
+      const dispatch::Value clone_args[] = {dispatch::Value(operand), dispatch::Value()};
+      operand = dispatch::redispatch(clone_op(), KeySet{DispatchKey::CPU}, clone_args)[0].take_tensor();
+    }
+    replaced.push_back(dispatch::Value(Tensor(operand)));
+    request.operands.push_back(operand);
+  }
+  request.args = {replaced.data(), replaced.size()};
+  if (out.numel().plain() > 0) {
+    std::vector<Ints> strides;
+    for (const Tensor& operand : request.operands) strides.push_back(broadcast_strides(operand, shape));
+    for (size_t dim = 0; dim < shape.size(); ++dim) {
+      LoopDim each{shape[dim], {}, false};
+      for (const Ints& list : strides) each.strides.push_back(list[dim]);
+      each.strides.push_back(out.strides()[dim]);
+      request.dims.push_back(std::move(each));
+    }
+    request.dims = collapse(std::move(request.dims));
+    run_kernel(request, out.raw_data());
+  }
+  call.results.push_back(Tensor(out));
+}
+
+void run_reduction(const ops::Row& row, dispatch::Call& call) {
+  ops::Arguments arguments(call.op, call.args);
+  const Tensor& self = arguments.tensor("self");
+  ops::TensorMeta meta = ops::infer(row, arguments)[0];
+  Tensor out = allocate(meta);
+  Ints dims = arguments.dims_or_all("dim", self.dim());
+  bool keep = arguments.has("keepdim") && arguments.boolean("keepdim");
+  KernelRequest request{&call.op, call.args, {self}, meta.dtype, {}};
+  size_t out_dim = 0;
+  for (int64_t dim = 0; dim < self.dim(); ++dim) {
+    bool reduced = std::find(dims.begin(), dims.end(), dim) != dims.end();
+    LoopDim each{self.sizes()[static_cast<size_t>(dim)], {self.strides()[static_cast<size_t>(dim)]}, reduced};
+    each.strides.push_back(reduced ? 0 : out.strides()[out_dim]);
+    if (!reduced || keep) ++out_dim;
+    request.dims.push_back(std::move(each));
+  }
+  request.dims = collapse(std::move(request.dims));
+  // A reduction over nothing but single elements is still a reduction: over one of them.
+  if (request.dims.empty() || !request.dims.back().reduced) request.dims.push_back({1, {1, 0}, true});
+  if (out.numel().plain() > 0) run_kernel(request, out.raw_data());
+  call.results.push_back(std::move(out));
+}
+
+void run_view(const ops::Row& row, dispatch::Call& call) {
+  const Tensor& self = call.args[0].tensor();
+  TENON_CHECK(self.defined(), "[{}] expected a tensor, got an undefined one", call.op.brief_name());
+  ops::Geometry geometry = row.view.geometry({call.op, call.args});
+  call.results.push_back(core::make_view(self, geometry.sizes, geometry.strides, geometry.offset));
+}
+
+void run_opaque(const ops::Row& row, dispatch::Call& call) {
+  ops::Arguments arguments(call.op, call.args);
+  SmallVector<Tensor, 2> outputs;
+  for (const ops::TensorMeta& meta : row.shape(arguments)) outputs.push_back(allocate(meta));
+  if (row.opaque.supports && !row.opaque.supports(arguments)) {
+    run_composite(call);
+    return;
+  }
+  row.opaque.cpu(arguments, {outputs.data(), outputs.size()});
+  for (Tensor& output : outputs) call.results.push_back(std::move(output));
+}
+
+void run_row(dispatch::Call& call) {
+  const ops::Row* row = ops::row_of(call.op);
+  TENON_CHECK(row, "[{}] has no cpu impl registered", call.op.name());
+  switch (row->kind) {
+    case ops::Kind::Pointwise: return run_pointwise(*row, call);
+    case ops::Kind::Reduction: return run_reduction(*row, call);
+    case ops::Kind::View: return run_view(*row, call);
+    case ops::Kind::Opaque: return run_opaque(*row, call);
+    case ops::Kind::Element:
+    case ops::Kind::Composite: return run_composite(call);
+  }
+}
+
+[[maybe_unused]] const bool registered = [] {
+  dispatch::register_fallback(DispatchKey::CPU, run_row);
+  return true;
+}();
+
+}  // namespace
+}  // namespace tenon::eager

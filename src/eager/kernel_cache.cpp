@@ -1,0 +1,175 @@
+#include "kernel_cache.h"
+
+#include <tenon/fake/fake.h>
+#include <tenon/runtime/launch.h>
+#include <tenon/support/hash.h>
+
+#include <mutex>
+#include <shared_mutex>
+#include <unordered_map>
+
+namespace tenon::eager {
+namespace {
+
+enum class InnerStride : char { Zero, One, Other };
+
+InnerStride classify(int64_t stride) {
+  return stride == 0 ? InnerStride::Zero : stride == 1 ? InnerStride::One : InnerStride::Other;
+}
+
+// Everything that the machine code depends on, as bytes.
+std::string key_of(const KernelRequest& request) {
+  std::string key(reinterpret_cast<const char*>(&request.op), sizeof request.op);
+  key += static_cast<char>(request.result);
+  for (const Tensor& operand : request.operands) {
+    key += static_cast<char>(operand.dtype());
+    key += operand.dim() == 0 ? '0' : 'd';  // takes part in promotion
+  }
+  for (const dispatch::Value& value : request.args) {
+    key += static_cast<char>(value.tag());
+    if (value.tag() == dispatch::Value::Tag::Dtype) key += static_cast<char>(value.dtype());
+  }
+  key += static_cast<char>(request.dims.size());
+  for (const LoopDim& dim : request.dims) key += dim.reduced ? 'r' : 'k';
+  if (!request.dims.empty())
+    for (int64_t stride : request.dims.back().strides) key += static_cast<char>(classify(stride));
+  return key;
+}
+
+// How a launch finds its numbers.
+struct Entry {
+  schedule::SingleKernel single;
+  struct Source {
+    size_t dim;
+    int operand;  // -1: the size; else that operand's stride
+  };
+  std::vector<Source> integers;
+  std::vector<size_t> buffers;  // position among the operands; operands.size() is the output
+};
+
+class Graphs {
+ public:
+  explicit Graphs(const KernelRequest& request) : request_(request) {
+    graph_.env = make_ref<sym::ShapeEnv>();
+    for (size_t dim = 0; dim < request.dims.size(); ++dim) {
+      sizes_.push_back(graph_.env->create_number(request.dims[dim].size, fmt::format("n{}", dim)));
+      graph_.env->pool().refine(sizes_.back().expr(), {0, sym::Range::kMax});
+      sources_.push_back({dim, -1});
+    }
+  }
+
+  Entry build() {
+    graph::Node node;
+    node.op = request_.op;
+    std::vector<graph::ValueId> ids;
+    size_t operand = 0;
+    auto add_operand = [&](const Tensor& tensor) {
+      Tensor meta = make_meta(static_cast<int>(operand++), tensor.dtype(), tensor.dim() == 0, true);
+      graph::ValueId id = graph_.add_value(fmt::format("x{}", operand), meta);
+      graph_.inputs.push_back(id);
+      ids.push_back(id);
+      return id;
+    };
+    for (size_t at = 0; at < request_.args.size(); ++at) {
+      const dispatch::Value& value = request_.args[at];
+      if (value.is_tensor())
+        node.args.push_back(add_operand(value.tensor()));
+      else if (request_.op->schema().arguments[at].name == "dim" && has_reduction())
+        node.args.push_back(dispatch::Value(reduced_dims()).own());
+      else if (request_.op->schema().arguments[at].name == "keepdim")
+        node.args.push_back(dispatch::Value(false));
+      else
+        node.args.push_back(value.own());
+    }
+    Tensor out = make_meta(static_cast<int>(request_.operands.size()), request_.result, false, false);
+    graph::ValueId result = graph_.add_value("out", out);
+    node.outputs = {result};
+    graph_.nodes.push_back(std::move(node));
+    graph_.outputs = {result};
+    Entry entry;
+    entry.single = schedule::compile_single(graph_);
+    for (sym::Expr each : entry.single.integers) entry.integers.push_back(sources_[static_cast<size_t>(each.symbol_id())]);
+    for (graph::ValueId id : entry.single.buffers) {
+      size_t at = 0;
+      while (at < ids.size() && ids[at] != id) ++at;
+      entry.buffers.push_back(at);
+    }
+    return entry;
+  }
+
+ private:
+  bool has_reduction() const { return !request_.dims.empty() && request_.dims.back().reduced; }
+  Ints reduced_dims() const {
+    Ints dims;
+    for (size_t dim = 0; dim < request_.dims.size(); ++dim)
+      if (request_.dims[dim].reduced) dims.push_back(static_cast<int64_t>(dim));
+    return dims;
+  }
+
+  // A 0-d operand keeps its rank, because promotion looks at it.
+  Tensor make_meta(int operand, Dtype dtype, bool zero_dim, bool input) {
+    SymInts sizes, strides;
+    if (!zero_dim)
+      for (size_t dim = 0; dim < request_.dims.size(); ++dim) {
+        if (request_.dims[dim].reduced && !input) continue;
+        sizes.push_back(sizes_[dim]);
+        int64_t stride = request_.dims[dim].strides[static_cast<size_t>(operand)];
+        bool inner = dim + 1 == request_.dims.size();
+        if (inner && classify(stride) != InnerStride::Other) {
+          strides.push_back(stride);
+        } else {
+          strides.push_back(graph_.env->create_number(stride, fmt::format("t{}_{}", operand, dim)));
+          sources_.push_back({dim, operand});
+        }
+      }
+    return fake::make(sizes, strides, dtype);
+  }
+
+  const KernelRequest& request_;
+  graph::Graph graph_;
+  SymInts sizes_;
+  std::vector<Entry::Source> sources_;  // by symbol id
+};
+
+struct Cache {
+  std::shared_mutex mutex;
+  std::unordered_map<std::string, std::shared_ptr<const Entry>> entries;
+};
+
+Cache& cache() {
+  static auto* instance = new Cache;
+  return *instance;
+}
+
+std::shared_ptr<const Entry> find_or_build(const KernelRequest& request) {
+  std::string key = key_of(request);
+  Cache& kernels = cache();
+  {
+    std::shared_lock lock(kernels.mutex);
+    if (auto found = kernels.entries.find(key); found != kernels.entries.end()) return found->second;
+  }
+  auto entry = std::make_shared<const Entry>(Graphs(request).build());
+  std::unique_lock lock(kernels.mutex);
+  return kernels.entries.try_emplace(std::move(key), entry).first->second;
+}
+
+}  // namespace
+
+void run_kernel(const KernelRequest& request, void* output) {
+  std::shared_ptr<const Entry> entry = find_or_build(request);
+  SmallVector<void*, 8> buffers;
+  for (size_t at : entry->buffers) buffers.push_back(at < request.operands.size() ? request.operands[at].raw_data() : output);
+  SmallVector<int64_t, 16> integers;
+  for (const Entry::Source& source : entry->integers) {
+    const LoopDim& dim = request.dims[source.dim];
+    integers.push_back(source.operand < 0 ? dim.size : dim.strides[static_cast<size_t>(source.operand)]);
+  }
+  SmallVector<uint64_t, 8> scalars;
+  for (const runtime::ScalarSource& source : entry->single.scalars) {
+    Scalar number = request.args[static_cast<size_t>(source.index)].scalar();
+    scalars.push_back(number.is_real() ? std::bit_cast<uint64_t>(number.real()) : static_cast<uint64_t>(number.to_int()));
+  }
+  runtime::launch(*entry->single.kernel, {buffers.data(), buffers.size()}, integers.span(), scalars.span());
+}
+
+}  // namespace tenon::eager

@@ -1,0 +1,54 @@
+#include <tenon/fake/fake.h>
+#include <tenon/ops/row.h>
+
+namespace tenon::fake {
+
+Tensor make(const SymInts& sizes, const SymInts& strides, Dtype dtype, Device device) {
+  return core::make_without_data(sizes, strides, dtype, device, KeySet{DispatchKey::Fake});
+}
+
+Tensor like(const Tensor& real) { return make(real.sym_sizes(), real.sym_strides(), real.dtype(), real.device()); }
+
+class FakeModeState {
+ public:
+  dispatch::IncludeKeys include{KeySet{DispatchKey::Fake}};
+};
+
+FakeMode::FakeMode() : state_(std::make_unique<FakeModeState>()) {}
+FakeMode::~FakeMode() = default;
+
+namespace {
+
+// Sizes and dtypes by the row's rules.
+void run_fake(dispatch::Call& call) {
+  const ops::Row* row = ops::row_of(call.op);
+  if (call.op.brief_name() == "_local_scalar_dense")
+    throw NeedsData(fmt::format("[item] the value of {} is not known: a fake tensor has no data", call.args[0].str()));
+  TENON_CHECK(row, "[{}] has no fake implementation: register one with register_fake", call.op.name());
+  sym::ShapeEnv::set_place(call.op.brief_name());
+  ops::Arguments arguments(call.op, call.args);
+  switch (row->kind) {
+    case ops::Kind::View: {
+      const Tensor& self = call.args[0].tensor();
+      ops::Geometry geometry = row->view.geometry(arguments);
+      call.results.push_back(core::make_view(self, geometry.sizes, geometry.strides, geometry.offset));
+      return;
+    }
+    case ops::Kind::Composite: row->decomposition(call); return;
+    default: break;
+  }
+  std::vector<ops::TensorMeta> metas = ops::infer(*row, arguments);
+  if (row->inplace()) {
+    call.results.push_back(Tensor(arguments.tensor("self")));
+    return;
+  }
+  for (ops::TensorMeta& meta : metas) call.results.push_back(make(meta.sizes, meta.strides, meta.dtype, meta.device));
+}
+
+[[maybe_unused]] const bool registered = [] {
+  dispatch::register_fallback(DispatchKey::Fake, run_fake);
+  return true;
+}();
+
+}  // namespace
+}  // namespace tenon::fake

@@ -1,0 +1,45 @@
+#include <tenon/graph/trace.h>
+
+namespace tenon::graph {
+namespace {
+
+thread_local TraceMode* current_mode = nullptr;
+
+DecompositionOf& decomposition_source() {
+  static DecompositionOf source;
+  return source;
+}
+
+void record_call(dispatch::Call& call) {
+  TraceMode* mode = TraceMode::current();
+  TENON_ASSERT(mode, "{} reached the Trace key outside a TraceMode", call.op.name());
+  if (mode->decompose() && mode->decompose()(call)) {
+    const dispatch::KernelFunction* parts = decomposition_source()(call.op);
+    TENON_ASSERT(parts, "{} has no decomposition", call.op.name());
+    (*parts)(call);
+    return;
+  }
+  dispatch::redispatch(call, call.keys.below(DispatchKey::Trace));
+  mode->recorder().record(call.op, call.args, call.results).sequence = mode->sequence;
+}
+
+[[maybe_unused]] const bool registered = [] {
+  dispatch::register_fallback(DispatchKey::Trace, record_call);
+  return true;
+}();
+
+}  // namespace
+
+void set_decomposition_source(DecompositionOf source) { decomposition_source() = std::move(source); }
+
+TraceMode::TraceMode(Recorder& recorder, Decompose decompose)
+    : recorder_(recorder), decompose_(std::move(decompose)), before_(current_mode),
+      include_(std::make_unique<dispatch::IncludeKeys>(KeySet{DispatchKey::Trace, DispatchKey::Fake})) {
+  current_mode = this;
+}
+
+TraceMode::~TraceMode() { current_mode = before_; }
+
+TraceMode* TraceMode::current() { return current_mode; }
+
+}  // namespace tenon::graph

@@ -1,0 +1,188 @@
+#include <tenon/core/dtype.h>
+#include <tenon/core/half.h>
+#include <tenon/runtime/launch.h>
+#include <tenon/support/counters.h>
+#include <tenon/support/parallel.h>
+
+#include <atomic>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+
+namespace tenon::runtime {
+namespace {
+
+constexpr int64_t kParallelWork = 32768;  // elements below which waking other threads costs more than it gives
+constexpr int64_t kOracleElements = 100'000;
+
+std::atomic<bool>& oracle() {
+  static std::atomic<bool> on = [] {
+    const char* text = std::getenv("TENON_ORACLE");
+    return text && std::strcmp(text, "0") != 0 && *text != '\0';
+  }();
+  return on;
+}
+
+// Work of one iteration of the parallel loop: the product of the extents inside, the largest path.
+int64_t work_of(const loop::Block& block, std::span<const int64_t> symbols) {
+  int64_t work = 1;
+  for (const loop::Statement& statement : block)
+    if (const auto* inner = std::get_if<std::unique_ptr<loop::Loop>>(&statement)) {
+      int64_t extent = 1;
+      // An extent that depends on an outer index is estimated at zero iterations of it.
+      extent = std::max<int64_t>(1, sym::evaluate((*inner)->extent, symbols));
+      work += extent * work_of((*inner)->body, symbols);
+    }
+  return work;
+}
+
+[[noreturn]] void check_failed(const loop::Kernel& kernel, int64_t number) {
+  throw Error(kernel.checks.at(static_cast<size_t>(number)));
+}
+
+std::vector<int64_t> symbol_values(const loop::Kernel& kernel, std::span<const int64_t> integers) {
+  std::vector<int64_t> values(static_cast<size_t>(kernel.pool->symbol_count()));
+  for (size_t at = 0; at < kernel.integers.size(); ++at)
+    values[static_cast<size_t>(kernel.integers[at].symbol_id())] = integers[at];
+  return values;
+}
+
+void find_ops(const loop::Block& block, bool& functions, bool& sums) {
+  for (const loop::Statement& statement : block) {
+    if (const auto* inner = std::get_if<std::unique_ptr<loop::Loop>>(&statement)) {
+      find_ops((*inner)->body, functions, sums);
+    } else {
+      const loop::Op& op = std::get<loop::Op>(statement);
+      functions |= loop::traits(op.code).transcendental && is_floating(op.dtype);
+      sums |= op.code == loop::OpCode::Reduce && is_floating(op.dtype) &&
+              (op.reduce == loop::ReduceKind::Sum || op.reduce == loop::ReduceKind::Product);
+    }
+  }
+}
+
+double read(const std::byte* data, Dtype dtype) {
+  auto as = [data]<typename T>(T value) {
+    std::memcpy(&value, data, sizeof value);
+    return value;
+  };
+  switch (dtype) {
+    case Dtype::Float16: return to_float(as(Half()));
+    case Dtype::BFloat16: return to_float(as(BFloat16()));
+    case Dtype::Float32: return as(0.f);
+    default: return as(0.0);
+  }
+}
+
+// The kernel again, through the interpreter, on copies taken before the run; then a comparison.
+class Oracle {
+ public:
+  Oracle(const loop::Kernel& kernel, std::span<void* const> buffers, std::span<const int64_t> integers)
+      : kernel_(kernel), buffers_(buffers) {
+    std::vector<int64_t> symbols = symbol_values(kernel, integers);
+    int64_t total = 0;
+    for (const loop::Buffer& buffer : kernel.buffers) {
+      if (!buffer.extent.defined()) return;
+      extents_.push_back(sym::evaluate(buffer.extent, symbols));
+      total += extents_.back();
+    }
+    if (total > kOracleElements) return;
+    for (size_t at = 0; at < buffers.size(); ++at) {
+      auto* first = static_cast<const std::byte*>(buffers[at]);
+      copies_.emplace_back(first, first + extents_[at] * size_of(kernel.buffers[at].dtype));
+    }
+    active_ = true;
+  }
+
+  void compare(std::span<const int64_t> integers, std::span<const uint64_t> scalars) {
+    if (!active_) return;
+    std::vector<void*> copies;
+    for (auto& copy : copies_) copies.push_back(copy.data());
+    launch_interpreted(kernel_, copies, integers, scalars);
+    bool functions = false, sums = false;
+    find_ops(kernel_.body, functions, sums);
+    for (size_t at = 0; at < copies_.size(); ++at)
+      if (kernel_.buffers[at].role != loop::BufferRole::In) compare_buffer(at, functions || sums);
+  }
+
+ private:
+  void compare_buffer(size_t at, bool approximate) {
+    Dtype dtype = kernel_.buffers[at].dtype;
+    auto step = static_cast<size_t>(size_of(dtype));
+    const auto* got = static_cast<const std::byte*>(buffers_[at]);
+    const std::byte* expected = copies_[at].data();
+    if (std::memcmp(got, expected, copies_[at].size()) == 0) return;
+    double scale = 0;
+    if (approximate && is_floating(dtype))
+      for (size_t i = 0; i < copies_[at].size(); i += step)
+        if (double value = std::fabs(read(expected + i, dtype)); std::isfinite(value)) scale = std::max(scale, value);
+    for (size_t i = 0; i < copies_[at].size(); i += step) {
+      if (std::memcmp(got + i, expected + i, step) == 0) continue;
+      double a = 0, b = 0;
+      if (is_floating(dtype)) {
+        a = read(got + i, dtype);
+        b = read(expected + i, dtype);
+        if (std::isnan(a) && std::isnan(b)) continue;
+        double relative = dtype == Dtype::Float64 ? 1e-11 : dtype == Dtype::Float32 ? 2e-5 : 2e-2;
+        if (approximate && (a == b || std::fabs(a - b) <= relative * std::max(std::fabs(b), 0.01 * scale))) continue;
+      }
+      TENON_ASSERT(false, "kernel and interpreter differ in buffer {} at element {}: {} and {}\n{}", kernel_.buffers[at].name,
+                   i / step, a, b, loop::to_string(kernel_));
+    }
+  }
+
+  const loop::Kernel& kernel_;
+  std::span<void* const> buffers_;
+  std::vector<int64_t> extents_;
+  std::vector<std::vector<std::byte>> copies_;
+  bool active_ = false;
+};
+
+}  // namespace
+
+void set_oracle(bool on) { oracle() = on; }
+bool oracle_enabled() { return oracle().load(std::memory_order_relaxed); }
+
+void launch_interpreted(const loop::Kernel& kernel, std::span<void* const> buffers, std::span<const int64_t> integers,
+                        std::span<const uint64_t> scalars) {
+  int64_t failed = -1;
+  loop::interpret(kernel, {buffers.data(), integers.data(), scalars.data(), 0, loop::parallel_extent(kernel, integers), &failed});
+  if (failed >= 0) check_failed(kernel, failed);
+}
+
+void launch(const codegen::CompiledKernel& compiled, std::span<void* const> buffers, std::span<const int64_t> integers,
+            std::span<const uint64_t> scalars) {
+  static Counter& launches = counter("kernels_launched");
+  launches.add();
+  const loop::Kernel& kernel = compiled.kernel;
+  std::optional<Oracle> check;
+  if (oracle_enabled()) check.emplace(kernel, buffers, integers);
+  int64_t failed = -1;
+  int64_t extent = loop::parallel_extent(kernel, integers);
+  const loop::Loop* outer = nullptr;
+  if (kernel.body.size() == 1)
+    if (const auto* only = std::get_if<std::unique_ptr<loop::Loop>>(&kernel.body[0])) outer = only->get();
+  int64_t work = extent;
+  if (outer && outer->parallel && extent > 1 && extent < kParallelWork && num_threads() > 1) {
+    std::vector<int64_t> symbols = symbol_values(kernel, integers);
+    work = extent * work_of(outer->body, symbols);
+  }
+  if (!outer || !outer->parallel || extent <= 1 || work < kParallelWork) {
+    compiled.entry(buffers.data(), integers.data(), scalars.data(), 0, extent, &failed);
+  } else {
+    std::atomic<int64_t> first_failure{-1};
+    int64_t grain = outer->vector ? 1024 : std::max<int64_t>(1, kParallelWork / 4 * extent / std::max<int64_t>(work, 1));
+    parallel_for(extent, grain, [&](int64_t begin, int64_t end) {
+      int64_t local = -1;
+      compiled.entry(buffers.data(), integers.data(), scalars.data(), begin, end, &local);
+      if (local < 0) return;
+      int64_t seen = first_failure;
+      while ((seen < 0 || local < seen) && !first_failure.compare_exchange_weak(seen, local)) {
+      }
+    });
+    failed = first_failure;
+  }
+  if (failed >= 0) check_failed(kernel, failed);
+  if (check) check->compare(integers, scalars);
+}
+
+}  // namespace tenon::runtime

@@ -1,0 +1,150 @@
+#include <tenon/core/random.h>
+#include <tenon/runtime/launch.h>
+#include <tenon/runtime/plan.h>
+
+namespace tenon::runtime {
+namespace {
+
+// One run: the slots and the numbers.
+class Run {
+ public:
+  Run(const Plan& plan, std::span<const Tensor> inputs, std::span<const int64_t> symbols) : plan_(plan) {
+    TENON_ASSERT(inputs.size() == plan.input_count, "{} inputs given, {} expected", inputs.size(), plan.input_count);
+    slots_.reserve(plan.slot_count);
+    for (const Tensor& input : inputs) slots_.push_back(input);
+    slots_.resize(plan.slot_count);
+    numbers_.resize(plan.expressions.size());
+    plan.program.run(symbols, {numbers_.data(), numbers_.size()});
+    for (int use = 0; use < plan.random_uses; ++use) random_.push_back(default_generator().next());
+  }
+
+  std::vector<dispatch::Value> go() {
+    for (const Step& step : plan_.steps) std::visit([this](const auto& each) { run(each); }, step);
+    std::vector<dispatch::Value> results;
+    results.reserve(plan_.outputs.size());
+    for (const PlanOutput& output : plan_.outputs) {
+      if (output.slot >= 0)
+        results.push_back(Tensor(slot(output.slot)));
+      else
+        results.push_back(numbers_[static_cast<size_t>(output.number)]);
+    }
+    return results;
+  }
+
+ private:
+  Tensor& slot(Slot at) { return slots_[static_cast<size_t>(at)]; }
+  Ints numbers(const std::vector<ExprIndex>& which) const {
+    Ints list;
+    for (ExprIndex at : which) list.push_back(numbers_[static_cast<size_t>(at)]);
+    return list;
+  }
+
+  void run(const AllocateStep& step) {
+    Ints sizes = numbers(step.sizes), strides = numbers(step.strides);
+    if (step.reuse < 0) {
+      slot(step.slot) = core::allocate(sizes.span(), strides.span(), step.dtype, kCPU);
+      return;
+    }
+    Tensor taken = std::move(slot(step.reuse));
+    auto impl = make_ref<TensorImpl>();
+    impl->storage = taken.impl()->storage;
+    impl->sizes = sizes;
+    impl->strides = strides;
+    impl->dtype = step.dtype;
+    impl->device = taken.device();
+    impl->keys = taken.impl()->keys;
+    impl->version = make_ref<Version>();
+    slot(step.slot) = Tensor(impl);
+  }
+
+  void run(const ViewStep& step) {
+    const Tensor& base = slot(step.base);
+    SymInt offset = base.storage_offset() + numbers_[static_cast<size_t>(step.offset)];
+    slot(step.slot) = core::make_view(base, SymInts(numbers(step.sizes).span()), SymInts(numbers(step.strides).span()), offset);
+  }
+
+  void run(const LaunchStep& step) {
+    SmallVector<void*, 16> buffers;
+    for (Slot at : step.buffers) buffers.push_back(slot(at).raw_data());
+    SmallVector<int64_t, 16> integers;
+    for (ExprIndex at : step.integers) integers.push_back(numbers_[static_cast<size_t>(at)]);
+    SmallVector<uint64_t, 8> scalars;
+    for (const ScalarSource& source : step.scalars) scalars.push_back(scalar(source));
+    launch(*plan_.kernels[step.kernel], {buffers.data(), buffers.size()}, integers.span(), scalars.span());
+  }
+
+  uint64_t scalar(const ScalarSource& source) const {
+    auto at = static_cast<size_t>(source.index);
+    switch (source.kind) {
+      case ScalarSource::Kind::Constant: return source.bits;
+      case ScalarSource::Kind::Expr: return static_cast<uint64_t>(numbers_[at]);
+      case ScalarSource::Kind::Seed: return random_[at].first;
+      case ScalarSource::Kind::Offset: return random_[at].second;
+    }
+    return 0;
+  }
+
+  void run(const CallStep& step) {
+    SmallVector<Tensor, 6> inputs, outputs;
+    for (Slot at : step.inputs) inputs.push_back(slot(at));
+    for (Slot at : step.outputs) outputs.push_back(slot(at));
+    Ints integers = numbers(step.integers);
+    step.run(inputs.span(), {outputs.data(), outputs.size()}, integers.span());
+  }
+
+  void run(const FreeStep& step) { slot(step.slot) = Tensor(); }
+
+  const Plan& plan_;
+  SmallVector<Tensor, 16> slots_;
+  SmallVector<int64_t, 32> numbers_;
+  std::vector<std::pair<uint64_t, uint64_t>> random_;
+};
+
+}  // namespace
+
+std::vector<dispatch::Value> run(const Plan& plan, std::span<const Tensor> inputs, std::span<const int64_t> symbols) {
+  return Run(plan, inputs, symbols).go();
+}
+
+namespace {
+
+struct Printer {
+  const Plan& plan;
+  std::string expr(ExprIndex at) const { return plan.expressions[static_cast<size_t>(at)].str(); }
+  std::string list(const std::vector<ExprIndex>& which) const {
+    std::vector<std::string> words;
+    for (ExprIndex at : which) words.push_back(expr(at));
+    return fmt::format("[{}]", fmt::join(words, ", "));
+  }
+  static std::string slots(const std::vector<Slot>& which) { return fmt::format("${}", fmt::join(which, ", $")); }
+
+  std::string operator()(const AllocateStep& step) const {
+    std::string text = fmt::format("${} = allocate {}{}", step.slot, name(step.dtype), list(step.sizes));
+    return step.reuse < 0 ? text : text + fmt::format(" in ${}", step.reuse);
+  }
+  std::string operator()(const ViewStep& step) const {
+    return fmt::format("${} = view ${} {} strides={} offset={}", step.slot, step.base, list(step.sizes), list(step.strides),
+                       expr(step.offset));
+  }
+  std::string operator()(const LaunchStep& step) const {
+    return fmt::format("launch {}({}; {})", plan.kernels[step.kernel]->kernel.name, slots(step.buffers), list(step.integers));
+  }
+  std::string operator()(const CallStep& step) const {
+    return fmt::format("{} = call {}({})", slots(step.outputs), step.name, slots(step.inputs));
+  }
+  std::string operator()(const FreeStep& step) const { return fmt::format("free ${}", step.slot); }
+};
+
+}  // namespace
+
+std::string to_string(const Plan& plan) {
+  Printer print{plan};
+  std::string text = fmt::format("plan({} inputs)\n", plan.input_count);
+  for (const Step& step : plan.steps) text += "  " + std::visit(print, step) + "\n";
+  std::vector<std::string> outputs;
+  for (const PlanOutput& output : plan.outputs)
+    outputs.push_back(output.slot >= 0 ? fmt::format("${}", output.slot) : print.expr(output.number));
+  return text + fmt::format("  return ({})\n", fmt::join(outputs, ", "));
+}
+
+}  // namespace tenon::runtime

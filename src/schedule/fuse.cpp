@@ -1,0 +1,264 @@
+#include "fusion.h"
+
+#include <tenon/support/log.h>
+
+#include <algorithm>
+#include <set>
+
+namespace tenon::schedule {
+
+Expr to_expr(const Graph& graph, const SymInt& number) { return number.to_expr(*graph.env); }
+
+std::vector<Expr> size_exprs(const Graph& graph, ValueId id) {
+  std::vector<Expr> sizes;
+  for (const SymInt& size : graph.meta(id).sym_sizes()) sizes.push_back(graph.env->pool().simplify(to_expr(graph, size)));
+  return sizes;
+}
+
+dispatch::Values node_values(const Graph& graph, const Node& node) {
+  dispatch::Values values;
+  for (const graph::Argument& argument : node.args) {
+    if (const auto* id = std::get_if<ValueId>(&argument)) {
+      values.push_back(*id == graph::kNoValue ? dispatch::Value() : dispatch::Value(Tensor(graph.meta(*id))));
+    } else if (const auto* list = std::get_if<graph::ValueList>(&argument)) {
+      std::vector<Tensor> metas;
+      for (ValueId each : list->ids) metas.push_back(graph.meta(each));
+      values.push_back(dispatch::Value(metas).own());
+    } else {
+      values.push_back(std::get<dispatch::Value>(argument));
+    }
+  }
+  return values;
+}
+
+namespace {
+
+constexpr size_t kMaxRoots = 24;  // of one kernel: more would spill registers and slow the compiler
+
+class Fuser {
+ public:
+  Fuser(const Graph& graph, const Options& options) : schedule_(graph, options), graph_(graph), users_(graph::users_of(graph)) {}
+
+  Schedule run() {
+    describe_values();
+    choose_roots();
+    for (const Node& node : graph_.nodes) place(node);
+    drop_unread_memory();
+    return std::move(schedule_);
+  }
+
+ private:
+  void describe_values() {
+    schedule_.values.resize(graph_.values.size());
+    for (ValueId id : graph_.inputs) schedule_.state(id).base = id;
+    for (const Node& node : graph_.nodes) {
+      const ops::Row* row = ops::row_of(*node.op);
+      TENON_ASSERT(row, "{} cannot be scheduled: it has no row", node.op->name());
+      for (ValueId id : node.outputs) {
+        ValueState& state = schedule_.state(id);
+        state.node = &node;
+        state.row = row;
+        state.base = id;
+        if (row->kind == ops::Kind::View) {
+          state.source = std::get<ValueId>(node.args[0]);
+          state.base = schedule_.state(state.source).base;
+        }
+      }
+    }
+  }
+
+  // Readers of a value, views looked through.
+  int count_readers(ValueId id) const {
+    int count = 0;
+    for (int32_t at : users_[static_cast<size_t>(id)]) {
+      const Node& user = graph_.nodes[static_cast<size_t>(at)];
+      const ops::Row* row = ops::row_of(*user.op);
+      count += row->kind == ops::Kind::View ? count_readers(user.outputs[0]) : 1;
+    }
+    return count;
+  }
+
+  // Recomputing it costs no more than reading it.
+  bool is_trivial(ValueId id) const {
+    const ValueState& state = schedule_.state(id);
+    if (state.row->kind != ops::Kind::Element && state.row->kind != ops::Kind::Pointwise) return false;
+    if (state.row->kind == ops::Kind::Element && state.row->element.random) return false;
+    bool reads = false;
+    for (size_t at = 0; at < state.node->args.size(); ++at)
+      if (!state.row->ignores(state.row->schema.arguments[at].name))
+        graph::each_reference(state.node->args[at], [&](ValueId) { reads = true; });
+    return !reads;
+  }
+
+  void make_root(ValueId id) {
+    ValueId base = schedule_.state(id).base;
+    if (!schedule_.is_input(base)) schedule_.state(base).root = schedule_.state(base).stored = true;
+  }
+
+  void choose_roots() {
+    for (const graph::Argument& output : graph_.outputs) graph::each_reference(output, [&](ValueId id) { make_root(id); });
+    for (const Node& node : graph_.nodes) {
+      const ops::Row* row = ops::row_of(*node.op);
+      bool opaque = row->kind == ops::Kind::Opaque;
+      if (opaque) graph::each_reference(node, [&](ValueId id) { make_root(id); });
+      for (ValueId id : node.outputs) {
+        if (opaque || row->kind == ops::Kind::Reduction || !schedule_.options.fuse ||
+            (row->kind != ops::Kind::View && count_readers(id) > 1 && !is_trivial(id)))
+          make_root(id);
+      }
+    }
+  }
+
+  // The roots that computing a value reads, virtual ones looked through; sets `reads`.
+  void collect_dependencies(ValueId id, std::set<ValueId>& reads, std::set<ValueId>& seen) const {
+    if (!seen.insert(id).second) return;
+    const ValueState& state = schedule_.state(id);
+    auto visit = [&](ValueId input) {
+      ValueId base = schedule_.state(input).base;
+      if (schedule_.is_input(base)) return;
+      if (schedule_.state(base).root)
+        reads.insert(base);
+      else
+        collect_dependencies(input, reads, seen);
+    };
+    for (size_t at = 0; at < state.node->args.size(); ++at) {
+      if (state.row->ignores(state.row->schema.arguments[at].name)) continue;
+      graph::each_reference(state.node->args[at], visit);
+    }
+  }
+
+  void place(const Node& node) {
+    const ops::Row* row = ops::row_of(*node.op);
+    if (row->kind == ops::Kind::Opaque) {
+      place_call(node);
+      return;
+    }
+    for (ValueId id : node.outputs)
+      if (schedule_.state(id).root && schedule_.state(id).step < 0) place_root(id);
+  }
+
+  void place_call(const Node& node) {
+    Group group;
+    group.call = &node;
+    group.roots = node.outputs;
+    // A product whose only reader is a ReLU hands its epilogue to the library.
+    ValueId result = node.outputs.empty() ? graph::kNoValue : node.outputs[0];
+    const auto& name = node.op->schema().name;
+    if (schedule_.options.fuse && (name == "addmm" || name == "mm") && users_[static_cast<size_t>(result)].size() == 1 &&
+        !is_output(result)) {
+      const Node& user = graph_.nodes[static_cast<size_t>(users_[static_cast<size_t>(result)][0])];
+      if (user.op->schema().name == "relu") {
+        group.relu = true;
+        group.roots = user.outputs;
+        schedule_.state(result).stored = false;
+        make_root(user.outputs[0]);
+      }
+    }
+    for (ValueId id : group.roots) schedule_.state(id).step = static_cast<int>(schedule_.groups.size());
+    schedule_.groups.push_back(std::move(group));
+  }
+
+  bool is_output(ValueId id) const {
+    bool found = false;
+    for (const graph::Argument& output : graph_.outputs)
+      graph::each_reference(output, [&](ValueId each) { found |= schedule_.state(each).base == id; });
+    return found;
+  }
+
+  Group group_of(ValueId id) const {
+    const ValueState& state = schedule_.state(id);
+    Group group;
+    group.roots = {id};
+    if (state.row->kind == ops::Kind::Reduction) {
+      auto self = std::get<ValueId>(state.node->args[0]);
+      group.domain = size_exprs(graph_, self);
+      group.reduced.assign(group.domain.size(), false);
+      dispatch::Values values = node_values(graph_, *state.node);
+      ops::Arguments arguments(*state.node->op, values);
+      for (int64_t dim : arguments.dims_or_all("dim", static_cast<int64_t>(group.domain.size())))
+        group.reduced[static_cast<size_t>(dim)] = true;
+    } else {
+      group.domain = size_exprs(graph_, id);
+      group.reduced.assign(group.domain.size(), false);
+    }
+    return group;
+  }
+
+  // The group with the root added, if their iteration spaces fit.
+  static std::optional<Group> join(const Group& group, const Group& single) {
+    if (group.call || group.roots.size() >= kMaxRoots) return std::nullopt;
+    Group joined = group;
+    joined.roots.push_back(single.roots[0]);
+    if (group.domain == single.domain) {
+      if (!single.has_reduction() || single.reduced == group.reduced) return joined;
+      if (group.has_reduction()) return std::nullopt;
+      joined.reduced = single.reduced;
+      return joined;
+    }
+    if (!group.has_reduction() || single.has_reduction()) return std::nullopt;
+    // A pointwise root over what the reduction leaves: the kept dimensions, with or without ones in place of the reduced.
+    std::vector<Expr> kept, with_ones;
+    for (size_t dim = 0; dim < group.domain.size(); ++dim) {
+      if (!group.reduced[dim]) kept.push_back(group.domain[dim]);
+      with_ones.push_back(group.reduced[dim] ? group.domain[dim].pool().constant(1) : group.domain[dim]);
+    }
+    if (single.domain == kept || single.domain == with_ones) return joined;
+    return std::nullopt;
+  }
+
+  void place_root(ValueId id) {
+    Group single = group_of(id);
+    std::set<ValueId> reads, seen;
+    collect_dependencies(id, reads, seen);
+    int earliest = 0;
+    for (ValueId read : reads) earliest = std::max(earliest, schedule_.state(read).step);
+    if (schedule_.options.fuse)
+      for (int at = static_cast<int>(schedule_.groups.size()) - 1; at >= earliest; --at) {
+        std::optional<Group> joined = join(schedule_.groups[static_cast<size_t>(at)], single);
+        if (!joined) continue;
+        schedule_.state(id).step = at;
+        Decision decision = can_emit(schedule_, *joined);
+        if (decision) {
+          schedule_.groups[static_cast<size_t>(at)] = std::move(*joined);
+          return;
+        }
+        TENON_LOG(Fusion, "%{} not fused with step {}: {}", graph_.values[static_cast<size_t>(id)].name, at, decision.why());
+        schedule_.refusals.push_back(std::move(decision));
+      }
+    schedule_.state(id).step = static_cast<int>(schedule_.groups.size());
+    schedule_.groups.push_back(std::move(single));
+  }
+
+  // A root needs memory only if another step, or the caller, reads it.
+  void drop_unread_memory() {
+    std::set<ValueId> needed;
+    for (const graph::Argument& output : graph_.outputs)
+      graph::each_reference(output, [&](ValueId id) { needed.insert(schedule_.state(id).base); });
+    for (size_t at = 0; at < schedule_.groups.size(); ++at) {
+      const Group& group = schedule_.groups[at];
+      if (group.call) {
+        graph::each_reference(*group.call, [&](ValueId id) { needed.insert(schedule_.state(id).base); });
+        for (ValueId id : group.roots) needed.insert(id);
+        continue;
+      }
+      for (ValueId root : group.roots) {
+        std::set<ValueId> reads, seen;
+        collect_dependencies(root, reads, seen);
+        for (ValueId read : reads)
+          if (schedule_.state(read).step != static_cast<int>(at)) needed.insert(read);
+      }
+    }
+    for (size_t id = 0; id < schedule_.values.size(); ++id)
+      if (schedule_.values[id].root && !needed.contains(static_cast<ValueId>(id))) schedule_.values[id].stored = false;
+  }
+
+  Schedule schedule_;
+  const Graph& graph_;
+  std::vector<std::vector<int32_t>> users_;
+};
+
+}  // namespace
+
+Schedule fuse(const Graph& graph, const Options& options) { return Fuser(graph, options).run(); }
+
+}  // namespace tenon::schedule

@@ -1,0 +1,77 @@
+// What fusion decides: which values get memory, and which kernels compute them.
+//
+// Every pointwise, element and view value starts virtual: an expression that its readers inline. A *root* gets memory: outputs of the
+// graph, operands of opaque calls, reductions, and values that several nodes read. Roots are put, in order, into steps; a step is an
+// opaque call or a group of roots that one loop nest computes. A root whose readers all sit in its own group loses its memory again.
+#pragma once
+
+#include <tenon/graph/graph.h>
+#include <tenon/ops/row.h>
+#include <tenon/schedule/schedule.h>
+#include <tenon/support/decision.h>
+
+#include <unordered_map>
+
+namespace tenon::schedule {
+
+using graph::Graph;
+using graph::Node;
+using graph::ValueId;
+using sym::Expr;
+
+struct ValueState {
+  const Node* node = nullptr;      // null: an input
+  const ops::Row* row = nullptr;
+  ValueId base = graph::kNoValue;  // of a view: the value whose memory it shows; else itself
+  ValueId source = graph::kNoValue;  // of a view: what it views
+  bool root = false;               // computed by a step of its own right
+  bool stored = false;             // has memory
+  int step = -1;                   // the step that computes a root
+};
+
+// One loop nest, or one opaque call.
+struct Group {
+  const Node* call = nullptr;        // the opaque call; then `roots` are its outputs
+  bool relu = false;                 // the call applies max(x, 0) to its result; `roots[0]` is that result
+  std::vector<ValueId> roots;
+  std::vector<Expr> domain;          // extents of the iteration space, in the graph's pool
+  std::vector<bool> reduced;         // by dimension; all false: no reduction
+  bool has_reduction() const { return std::find(reduced.begin(), reduced.end(), true) != reduced.end(); }
+};
+
+struct Schedule {
+  const Graph& graph;
+  Options options;
+  std::vector<ValueState> values;  // by ValueId
+  std::vector<Group> groups;       // in the order in which they run
+  std::vector<Decision> refusals;  // why roots were not fused
+
+  explicit Schedule(const Graph& source, const Options& chosen) : graph(source), options(chosen) {}
+  ValueState& state(ValueId id) { return values[static_cast<size_t>(id)]; }
+  const ValueState& state(ValueId id) const { return values[static_cast<size_t>(id)]; }
+  bool is_input(ValueId id) const { return state(id).node == nullptr; }
+};
+
+Schedule fuse(const Graph& graph, const Options& options);
+
+// Sizes as expressions of the graph's pool.
+std::vector<Expr> size_exprs(const Graph& graph, ValueId id);
+Expr to_expr(const Graph& graph, const SymInt& number);
+// The arguments of a node with metadata in place of tensors.
+dispatch::Values node_values(const Graph& graph, const Node& node);
+
+struct EmittedKernel {
+  loop::Kernel kernel;
+  std::vector<ValueId> buffers;               // what each buffer holds
+  std::vector<Expr> integers;                 // the graph's expressions to pass
+  std::vector<runtime::ScalarSource> scalars; // Expr indices refer to `scalar_exprs`; Seed and Offset to `random_nodes`
+  std::vector<Expr> scalar_exprs;
+  std::vector<const Node*> random_nodes;
+};
+
+// The loops of a group.
+EmittedKernel emit(const Schedule& schedule, const Group& group, const std::string& name);
+// Whether `emit` would work: every value of the group that is read inside it is read where it is made.
+Decision can_emit(const Schedule& schedule, const Group& group);
+
+}  // namespace tenon::schedule

@@ -1,0 +1,271 @@
+// Steps of a plan from the groups of a schedule: allocation, launches, calls, and memory taken over from values that have died.
+#include "fusion.h"
+
+#include <tenon/codegen/compile.h>
+#include <tenon/kernels/matmul.h>
+#include <tenon/support/log.h>
+
+#include <algorithm>
+#include <map>
+
+namespace tenon::schedule {
+namespace {
+
+class Planner {
+ public:
+  explicit Planner(const Schedule& schedule) : schedule_(schedule), graph_(schedule.graph), plan_(std::make_shared<runtime::Plan>()) {}
+
+  std::shared_ptr<const runtime::Plan> run() {
+    plan_->input_count = graph_.inputs.size();
+    slot_of_.assign(graph_.values.size(), -1);
+    for (size_t at = 0; at < graph_.inputs.size(); ++at) slot_of_[static_cast<size_t>(graph_.inputs[at])] = static_cast<runtime::Slot>(at);
+    next_slot_ = static_cast<runtime::Slot>(graph_.inputs.size());
+    emit_kernels();
+    find_last_uses();
+    for (size_t at = 0; at < schedule_.groups.size(); ++at) plan_group(at);
+    plan_outputs();
+    plan_->slot_count = static_cast<size_t>(next_slot_);
+    plan_->program = sym::ExprProgram(plan_->expressions);
+    plan_->keep_alive = std::make_shared<Ref<sym::ShapeEnv>>(graph_.env);
+    return plan_;
+  }
+
+ private:
+  std::string kernel_name(const Group& group) const {
+    std::string name = "fused";
+    int words = 0;
+    std::vector<bool> seen(graph_.values.size());
+    std::function<void(ValueId)> visit = [&](ValueId id) {
+      if (seen[static_cast<size_t>(id)] || words >= 6) return;
+      seen[static_cast<size_t>(id)] = true;
+      const ValueState& state = schedule_.state(id);
+      if (!state.node || (state.root && std::find(group.roots.begin(), group.roots.end(), id) == group.roots.end())) return;
+      graph::each_reference(*state.node, visit);
+      if (state.source == graph::kNoValue && words++ < 6) name += "_" + state.node->op->schema().name;
+    };
+    for (ValueId root : group.roots) visit(root);
+    return name;
+  }
+
+  void emit_kernels() {
+    std::vector<loop::Kernel> kernels;
+    for (const Group& group : schedule_.groups) {
+      emitted_.emplace_back();
+      if (group.call) continue;
+      bool stores = false;
+      for (ValueId id : group.roots) stores |= schedule_.state(id).stored;
+      if (!stores) continue;
+      emitted_.back() = emit(schedule_, group, kernel_name(group));
+      kernels.push_back(std::move(emitted_.back()->kernel));
+    }
+    plan_->kernels = codegen::compile_all(std::move(kernels));
+  }
+
+  runtime::ExprIndex expr(Expr expression) {
+    expression = graph_.env->pool().simplify(expression);
+    auto [found, added] = expr_index_.try_emplace(expression, static_cast<runtime::ExprIndex>(plan_->expressions.size()));
+    if (added) plan_->expressions.push_back(expression);
+    return found->second;
+  }
+  runtime::ExprIndex expr(const SymInt& number) { return expr(to_expr(graph_, number)); }
+  std::vector<runtime::ExprIndex> exprs(const SymInts& numbers) {
+    std::vector<runtime::ExprIndex> list;
+    for (const SymInt& number : numbers) list.push_back(expr(number));
+    return list;
+  }
+
+  // The last step that reads each stored value; outputs live for ever.
+  void find_last_uses() {
+    last_use_.assign(graph_.values.size(), -1);
+    for (size_t at = 0; at < schedule_.groups.size(); ++at) {
+      auto touch = [&](ValueId id) { last_use_[static_cast<size_t>(schedule_.state(id).base)] = static_cast<int>(at); };
+      if (schedule_.groups[at].call) {
+        graph::each_reference(*schedule_.groups[at].call, touch);
+        for (ValueId id : schedule_.groups[at].roots) touch(id);
+      } else if (emitted_[at]) {
+        for (ValueId id : emitted_[at]->buffers) touch(id);
+      }
+    }
+    for (const graph::Argument& output : graph_.outputs)
+      graph::each_reference(output, [&](ValueId id) { last_use_[static_cast<size_t>(schedule_.state(id).base)] = kForever; });
+  }
+
+  runtime::Slot slot(ValueId id) {
+    runtime::Slot& at = slot_of_[static_cast<size_t>(id)];
+    if (at >= 0) return at;
+    ValueId base = schedule_.state(id).base;
+    TENON_ASSERT(base != id, "%{} has no memory", graph_.values[static_cast<size_t>(id)].name);
+    const Tensor& meta = graph_.meta(id);
+    SymInt offset = meta.sym_storage_offset() - graph_.meta(base).sym_storage_offset();
+    at = next_slot_++;
+    plan_->steps.push_back(runtime::ViewStep{at, slot(base), exprs(meta.sym_sizes()), exprs(meta.sym_strides()), expr(offset)});
+    views_of_[base].push_back(id);
+    return at;
+  }
+
+  void allocate(ValueId id) {
+    const Tensor& meta = graph_.meta(id);
+    runtime::Slot at = slot_of_[static_cast<size_t>(id)] = next_slot_++;
+    runtime::AllocateStep step{at, exprs(meta.sym_sizes()), exprs(meta.sym_strides()), meta.dtype()};
+    Expr bytes = graph_.env->pool().simplify(to_expr(graph_, meta.numel() * meta.element_size()));
+    if (last_use_[static_cast<size_t>(id)] != kForever) {
+      auto& free = free_memory_[bytes];
+      if (!free.empty()) {
+        step.reuse = free.back();
+        free.pop_back();
+      }
+    }
+    plan_->steps.push_back(step);
+  }
+
+  // Values that no later step reads: their memory goes to the next value of the same size, or back to the allocator.
+  void release(size_t at) {
+    for (size_t id = 0; id < last_use_.size(); ++id) {
+      if (last_use_[id] != static_cast<int>(at) || schedule_.is_input(static_cast<ValueId>(id)) || slot_of_[id] < 0) continue;
+      const Tensor& meta = graph_.meta(static_cast<ValueId>(id));
+      for (ValueId view : views_of_[static_cast<ValueId>(id)])
+        plan_->steps.push_back(runtime::FreeStep{slot_of_[static_cast<size_t>(view)]});
+      free_memory_[graph_.env->pool().simplify(to_expr(graph_, meta.numel() * meta.element_size()))].push_back(slot_of_[id]);
+    }
+  }
+
+  void plan_group(size_t at) {
+    const Group& group = schedule_.groups[at];
+    if (group.call) {
+      plan_call(group);
+    } else if (emitted_[at]) {
+      for (ValueId id : emitted_[at]->buffers)
+        if (slot_of_[static_cast<size_t>(id)] < 0) allocate(id);
+      runtime::LaunchStep step;
+      step.kernel = launched_++;
+      for (ValueId id : emitted_[at]->buffers) step.buffers.push_back(slot(id));
+      for (Expr each : emitted_[at]->integers) step.integers.push_back(expr(each));
+      for (runtime::ScalarSource source : emitted_[at]->scalars) {
+        if (source.kind == runtime::ScalarSource::Kind::Seed || source.kind == runtime::ScalarSource::Kind::Offset)
+          source.index = random_use(emitted_[at]->random_nodes[static_cast<size_t>(source.index)]);
+        step.scalars.push_back(source);
+      }
+      plan_->steps.push_back(std::move(step));
+    }
+    release(at);
+  }
+
+  // A random operator draws once per run, wherever it was inlined.
+  int32_t random_use(const Node* node) {
+    auto [found, added] = random_uses_.try_emplace(node, plan_->random_uses);
+    if (added) ++plan_->random_uses;
+    return found->second;
+  }
+
+  void plan_call(const Group& group) {
+    const Node& node = *group.call;
+    runtime::CallStep step;
+    step.name = node.op->name() + (group.relu ? "+relu" : "");
+    graph::each_reference(node, [&](ValueId id) { step.inputs.push_back(slot(id)); });
+    for (ValueId id : group.roots) {
+      allocate(id);
+      step.outputs.push_back(slot(id));
+    }
+    // Symbolic numbers among the arguments are evaluated with everything else, and passed in order.
+    for (const graph::Argument& argument : node.args)
+      if (const auto* constant = std::get_if<dispatch::Value>(&argument)) {
+        if (constant->tag() == dispatch::Value::Tag::Int) step.integers.push_back(expr(constant->sym_int()));
+        if (constant->tag() == dispatch::Value::Tag::Ints || constant->tag() == dispatch::Value::Tag::SymInts)
+          for (const SymInt& number : constant->sym_ints()) step.integers.push_back(expr(number));
+      }
+    const ops::Row* row = ops::row_of(*node.op);
+    if (group.relu)
+      step.run = product_with_relu(node);
+    else
+      step.run = [row, node](std::span<const Tensor> inputs, std::span<Tensor> outputs, std::span<const int64_t> integers) {
+        dispatch::Values values = fill(node, inputs, integers);
+        row->opaque.cpu(ops::Arguments(*node.op, values), outputs);
+      };
+    plan_->steps.push_back(std::move(step));
+  }
+
+  // The node's arguments with tensors and evaluated numbers in their places.
+  static dispatch::Values fill(const Node& node, std::span<const Tensor> inputs, std::span<const int64_t> integers) {
+    dispatch::Values values;
+    size_t input = 0, integer = 0;
+    for (const graph::Argument& argument : node.args) {
+      if (const auto* id = std::get_if<ValueId>(&argument)) {
+        values.push_back(*id == graph::kNoValue ? dispatch::Value() : dispatch::Value(inputs[input++]));
+      } else if (const auto* list = std::get_if<graph::ValueList>(&argument)) {
+        values.push_back(dispatch::Value(inputs.subspan(input, list->ids.size())));
+        input += list->ids.size();
+      } else {
+        const auto& constant = std::get<dispatch::Value>(argument);
+        if (constant.tag() == dispatch::Value::Tag::Int) {
+          values.push_back(integers[integer++]);
+        } else if (constant.tag() == dispatch::Value::Tag::Ints || constant.tag() == dispatch::Value::Tag::SymInts) {
+          size_t count = constant.sym_ints().size();
+          values.push_back(dispatch::Value(integers.subspan(integer, count)));
+          integer += count;
+        } else {
+          values.push_back(constant);
+        }
+      }
+    }
+    return values;
+  }
+
+  static decltype(runtime::CallStep::run) product_with_relu(const Node& node) {
+    return [node](std::span<const Tensor> inputs, std::span<Tensor> outputs, std::span<const int64_t> integers) {
+      dispatch::Values values = fill(node, inputs, integers);
+      ops::Arguments arguments(*node.op, values);
+      kernels::MatmulEpilogue epilogue;
+      epilogue.relu = true;
+      if (node.op->schema().name == "mm") {
+        kernels::matmul(arguments.tensor("self"), arguments.tensor("mat2"), outputs[0], epilogue);
+        return;
+      }
+      epilogue.bias = &arguments.tensor("self");
+      epilogue.alpha = arguments["alpha"].scalar().to_double();
+      epilogue.beta = arguments["beta"].scalar().to_double();
+      kernels::matmul(arguments.tensor("mat1"), arguments.tensor("mat2"), outputs[0], epilogue);
+    };
+  }
+
+  void plan_outputs() {
+    for (const graph::Argument& output : graph_.outputs) {
+      runtime::PlanOutput result;
+      if (const auto* id = std::get_if<ValueId>(&output)) {
+        result.slot = slot(*id);
+      } else if (const auto* constant = std::get_if<dispatch::Value>(&output)) {
+        result.number = expr(constant->sym_int());
+      } else {
+        TENON_ASSERT(false, "a list among the outputs of a plan");
+      }
+      plan_->outputs.push_back(result);
+    }
+  }
+
+  static constexpr int kForever = 1 << 30;
+
+  const Schedule& schedule_;
+  const Graph& graph_;
+  std::shared_ptr<runtime::Plan> plan_;
+  std::vector<std::optional<EmittedKernel>> emitted_;  // by group
+  std::unordered_map<Expr, runtime::ExprIndex> expr_index_;
+  std::vector<runtime::Slot> slot_of_;                 // by value
+  std::vector<int> last_use_;                          // by value: a group's position
+  std::unordered_map<Expr, std::vector<runtime::Slot>> free_memory_;  // by size in bytes
+  std::map<ValueId, std::vector<ValueId>> views_of_;
+  std::map<const Node*, int32_t> random_uses_;
+  runtime::Slot next_slot_ = 0;
+  size_t launched_ = 0;
+};
+
+}  // namespace
+
+std::shared_ptr<const runtime::Plan> compile_graph(const graph::Graph& graph, const Options& options) {
+  graph::Graph parts = decompose(graph);
+  TENON_LOG(Graph, "after decomposition:\n{}", graph::to_string(parts));
+  Schedule schedule = fuse(parts, options);
+  std::shared_ptr<const runtime::Plan> plan = Planner(schedule).run();
+  TENON_LOG(Plan, "{}", runtime::to_string(*plan));
+  return plan;
+}
+
+}  // namespace tenon::schedule
