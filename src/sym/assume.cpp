@@ -26,6 +26,11 @@ void ExprPool::State::learnt() {
   if (!simplified.empty()) simplified.clear();
 }
 
+bool ExprPool::State::excludes(Expr form, int64_t value) const {
+  auto found = excluded.find(form);
+  return found != excluded.end() && std::find(found->second.begin(), found->second.end(), value) != found->second.end();
+}
+
 void ExprPool::State::refine(int32_t symbol, Range range) {
   SymbolInfo& info = symbols[static_cast<size_t>(symbol)];
   Range narrowed = intersect(info.range, range);
@@ -33,11 +38,8 @@ void ExprPool::State::refine(int32_t symbol, Range range) {
   TENON_CHECK(narrowed.min <= narrowed.max, "[refine] expected a value of {} in {}, got {}", info.name, str(info.range),
               str(range));
   info.range = narrowed;
-  if (auto found = excluded.find(info.expr); found != excluded.end()) {
-    auto gone = [&](int64_t value) { return std::find(found->second.begin(), found->second.end(), value) != found->second.end(); };
-    while (info.range.min < info.range.max && gone(info.range.min)) ++info.range.min;
-    while (info.range.min < info.range.max && gone(info.range.max)) --info.range.max;
-  }
+  while (info.range.min < info.range.max && excludes(info.expr, info.range.min)) ++info.range.min;
+  while (info.range.min < info.range.max && excludes(info.expr, info.range.max)) --info.range.max;
   learnt();
 }
 
@@ -77,8 +79,9 @@ void ExprPool::State::learn_bound(Expr linear, Range wanted) {
   auto [entry, added] = bounds.emplace(n.form, narrowed);
   entry->second = narrowed;
   if (added) {
+    int32_t newest = n.form.node()->newest_symbol;
     for (const Term& term : decompose(n.form).terms)
-      if (term.monomial.node()->newest_symbol == n.form.node()->newest_symbol) forms_by_term[term.monomial].push_back(n.form);
+      if (term.monomial.node()->newest_symbol == newest) forms_by_term[term.monomial].push_back(n.form);
   }
   learnt();
   propagate(n.form, narrowed);
@@ -158,8 +161,7 @@ void ExprPool::State::learn_unequal(Expr linear, int64_t value) {
   std::optional<int64_t> shifted = checked_add(value, -n.offset);
   if (!shifted || *shifted % n.scale != 0) return;
   value = *shifted / n.scale;
-  std::vector<int64_t>& values = excluded[n.form];
-  if (std::find(values.begin(), values.end(), value) == values.end()) values.push_back(value);
+  if (!excludes(n.form, value)) excluded[n.form].push_back(value);
   learnt();
   Range known = range(n.form);
   if (known.min == value) learn_bound(n.form, {value + 1, Range::kMax});

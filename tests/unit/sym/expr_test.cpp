@@ -96,7 +96,8 @@ TEST_F(ExprTest, ParsesItsText) {
     EXPECT_EQ(pool.parse(parsed.str()), parsed) << text;
   }
   EXPECT_EQ(pool.parse("!(s0 <= s1)").str(), "s1 < s0");
-  EXPECT_EQ(error([&] { pool.parse("s0 + t"); }), "[parse] expected a known symbol at position 5 of \"s0 + t\", got \"t\"");
+  EXPECT_EQ(error([&] { pool.parse("s0 + t"); }),
+            "[parse] expected a known symbol at position 5 of \"s0 + t\", got \"t\"");
   EXPECT_EQ(error([&] { pool.parse("Abs(s0, 1)"); }),
             "[parse] expected FloorDiv, Mod, Min or Max at position 0 of \"Abs(s0, 1)\", got \"Abs(s0, 1)\"");
   EXPECT_EQ(error([&] { pool.parse("s0 *"); }),
@@ -268,7 +269,8 @@ TEST_F(ExprTest, SubstituteAndImport) {
 TEST_F(ExprTest, ProgramsShareAndDecide) {
   Expr a = pool.symbol("a"), b = pool.symbol("b");
   std::vector<Expr> all = {floor_div(a, b), floor_div(a, b) * 2 + 1, number(7), a,
-                           logical_or(le(a, b), eq(a, number(9))), min(a, b * 2), logical_and(ne(a, b), le(a, number(3)))};
+                           logical_or(le(a, b), eq(a, number(9))), min(a, b * 2),
+                           logical_and(ne(a, b), le(a, number(3)))};
   ExprProgram program(all);
   std::vector<int64_t> values = {9, 4}, results(all.size());
   program.run(values, results);

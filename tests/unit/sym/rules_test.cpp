@@ -70,7 +70,8 @@ void collect_symbols(const Tree& tree, Values& values) {
 }
 
 Tree fix(const Tree& tree, const Values& fixed) {
-  if (auto found = fixed.find(tree->name); tree->op == "x" && found != fixed.end()) return mirror::number(found->second);
+  auto found = fixed.find(tree->name);
+  if (tree->op == "x" && found != fixed.end()) return mirror::number(found->second);
   auto copy = std::make_shared<mirror::Node>(*tree);
   for (Tree& arg : copy->args) arg = fix(arg, fixed);
   return copy;
