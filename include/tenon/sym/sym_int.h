@@ -116,6 +116,11 @@ inline SymBool operator<=(const SymInt& a, const SymInt& b) { return !(b < a); }
 inline SymBool operator>=(const SymInt& a, const SymInt& b) { return !(a < b); }
 SymBool operator&&(const SymBool& a, const SymBool& b);
 SymBool operator||(const SymBool& a, const SymBool& b);
+// Beside a plain bool; without these the built-in operators would compete.
+inline SymBool operator&&(bool a, const SymBool& b) { return SymBool(a) && b; }
+inline SymBool operator&&(const SymBool& a, bool b) { return a && SymBool(b); }
+inline SymBool operator||(bool a, const SymBool& b) { return SymBool(a) || b; }
+inline SymBool operator||(const SymBool& a, bool b) { return a || SymBool(b); }
 
 // True only if it is known without asking; never guards.
 bool statically_true(const SymBool& condition);
