@@ -75,8 +75,8 @@ Explanation vary_batch(const nn::Sequential& model, int64_t* compiles) {
 
 double relative_difference(double a, double b) { return std::fabs(a - b) / std::max(std::fabs(a), 1e-30); }
 
-template <typename T>
-void row(std::string_view what, const T& eager, const T& compiled) {
+template <typename Eager, typename Compiled>
+void row(std::string_view what, const Eager& eager, const Compiled& compiled) {
   fmt::print("  {:<44} {:>12} {:>12}\n", what, eager, compiled);
 }
 

@@ -6,11 +6,11 @@ import tempfile
 import unittest
 
 TENON = sys.argv.pop()
-KERNEL = """kernel double_it(x: float32 in, out: float32 out; n: int)
+KERNEL = """kernel double_it(x: f32 in, out: f32 out; n: int in [0, inf])
   parallel vector i0 < n {
-    %0 = load x[i0] : float32
-    %1 = add %0, %0 : float32
-    store out[i0], %1 : float32
+    %0 = load x[i0] : f32
+    %1 = add %0, %0 : f32
+    store out[i0], %1
   }
 """
 
