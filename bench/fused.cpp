@@ -11,7 +11,7 @@ namespace tenon::bench {
 BENCH(fused_chain) {
   constexpr int64_t kSide = 4096;
   Tensor x = randn({kSide, kSide}), r = randn({kSide, kSide}), w = randn({kSide}), b = randn({kSide});
-  auto chain = compile([](Tensor x, Tensor w, Tensor b, Tensor r) { return tanh(x * w + b) + r; });
+  auto chain = compile([](Tensor a, Tensor scale, Tensor shift, Tensor rest) { return tanh(a * scale + shift) + rest; });
   Triad triad(kSide * kSide);
   std::vector<Timing> timings = time_alternating(
       {[&] { keep(chain(x, w, b, r)); }, [&] { triad.run_plain(); }, [&] { triad.run_streaming(); }}, {.count = 21});
