@@ -247,8 +247,8 @@ Tensor tensor_from(const void* values, int64_t count, Dtype from, bool zero_dim,
       case Dtype::Int16: out.data<int16_t>()[i] = static_cast<int16_t>(value); break;
       case Dtype::Int32: out.data<int32_t>()[i] = static_cast<int32_t>(value); break;
       case Dtype::Int64: out.data<int64_t>()[i] = static_cast<int64_t>(value); break;
-      case Dtype::Float16: out.data<Half>()[i] = Half(value); break;
-      case Dtype::BFloat16: out.data<BFloat16>()[i] = BFloat16(static_cast<float>(value)); break;
+      case Dtype::Float16: out.data<Half>()[i] = to_half(value); break;
+      case Dtype::BFloat16: out.data<BFloat16>()[i] = to_bfloat16(value); break;
       case Dtype::Float32: out.data<float>()[i] = static_cast<float>(value); break;
       case Dtype::Float64: out.data<double>()[i] = value; break;
     }

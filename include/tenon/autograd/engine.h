@@ -1,0 +1,54 @@
+// Walks the backward graph.
+//
+// A node runs when all gradients that can reach it have; of those that are ready the one made last runs first. Everything
+// happens on the calling thread, with grad mode on only if `create_graph`. A hook may call `backward` again.
+#pragma once
+
+#include <tenon/autograd/node.h>
+
+#include <functional>
+#include <optional>
+#include <span>
+
+namespace tenon::autograd {
+
+// Adds to the `grad` of the leaves (of `inputs` alone, if any are given). A root without a gradient must have one element.
+void backward(std::span<const Tensor> roots, std::span<const Tensor> gradients = {}, bool retain_graph = false,
+              bool create_graph = false, std::span<const Tensor> inputs = {});
+
+// The gradients of `inputs`, leaving every `grad` alone. An input that the outputs do not depend on is an Error, or with
+// `allow_unused` an undefined tensor.
+std::vector<Tensor> grad(std::span<const Tensor> outputs, std::span<const Tensor> inputs,
+                         std::span<const Tensor> grad_outputs = {}, bool retain_graph = false, bool create_graph = false,
+                         bool allow_unused = false);
+
+inline void backward(std::initializer_list<Tensor> roots, std::initializer_list<Tensor> gradients = {},
+                     bool retain_graph = false, bool create_graph = false, std::initializer_list<Tensor> inputs = {}) {
+  backward(std::span<const Tensor>(roots), std::span<const Tensor>(gradients), retain_graph, create_graph,
+           std::span<const Tensor>(inputs));
+}
+inline std::vector<Tensor> grad(std::initializer_list<Tensor> outputs, std::initializer_list<Tensor> inputs,
+                                std::initializer_list<Tensor> grad_outputs = {}, bool retain_graph = false,
+                                bool create_graph = false, bool allow_unused = false) {
+  return grad(std::span<const Tensor>(outputs), std::span<const Tensor>(inputs), std::span<const Tensor>(grad_outputs),
+              retain_graph, create_graph, allow_unused);
+}
+
+// One walk, as the engine runs it.
+struct Walk {
+  std::vector<Edge> roots;
+  std::vector<Tensor> gradients;  // one per root, defined
+  std::vector<Edge> captures;     // gradients to hand back; empty: all leaves accumulate
+  bool accumulate = false;        // with captures that are leaves: add to their `grad` instead
+  bool retain_graph = false;
+  bool create_graph = false;
+};
+
+// Runs the walk; one tensor per capture, undefined where no gradient came (none when accumulating).
+std::vector<Tensor> run_walk(const Walk& walk);
+
+// While set on this thread, asked before every walk; nothing means that the engine goes on itself. Returns the one before.
+using EngineInterceptor = std::function<std::optional<std::vector<Tensor>>(const Walk&)>;
+EngineInterceptor set_engine_interceptor(EngineInterceptor interceptor);
+
+}  // namespace tenon::autograd

@@ -1,0 +1,75 @@
+// What autograd keeps with a tensor, and how other rooms ask for it.
+#pragma once
+
+#include <tenon/autograd/node.h>
+
+namespace tenon::autograd {
+
+struct ViewStep;
+
+// Of a differentiable view: the tensor that it looks into, and how. In-place changes travel both ways: changing the view
+// rewrites the history of the base, and after a change of the base the view's history is made anew when it is asked for.
+struct ViewInfo {
+  Tensor base;                  // never itself a view with a ViewInfo
+  Ref<ViewStep> chain;          // the last step from the base to this view
+  int64_t version = -1;         // of the data when the view's grad_fn was made
+  bool made_without_grad = false;  // under no_grad, from a base that requires grad: no history, no changing in place
+};
+
+class AutogradMeta final : public TensorSlot {
+ public:
+  bool requires_grad = false;  // as the user set it, on a leaf
+  Tensor grad;
+  Ref<Node> grad_fn;           // of a view possibly out of date: ask `autograd::grad_fn`
+  uint32_t output_nr = 0;      // which input of `grad_fn` takes this tensor's gradient
+  WeakRef<Node> accumulator;
+  Ref<TensorHooks> hooks;
+  bool retains_grad = false;
+  std::unique_ptr<ViewInfo> view;
+};
+
+AutogradMeta* meta_of(const Tensor& tensor);  // null if there is none
+AutogradMeta& ensure_meta(const Tensor& tensor);
+
+// The node that made this tensor; null for a leaf.
+Ref<Node> grad_fn(const Tensor& tensor);
+// Where the tensor's gradient goes: its grad_fn, or a leaf's accumulator; invalid if it does not require grad.
+Edge gradient_edge(const Tensor& tensor);
+// Makes `node` the origin of `tensor`, as its next output. Retained gradients and later hooks follow the new history.
+void set_history(const Tensor& tensor, const Ref<Node>& node);
+void set_history(const Tensor& tensor, Edge edge);
+// The tensor was changed in place by the operator of `node`, whose edge `self_edge` (or -1) leads to its old value.
+// Rewrites the base's history if the tensor is a view.
+void rebase_history(const Tensor& tensor, const Ref<Node>& node, int self_edge);
+// An Error if changing it in place, while recording, cannot be differentiated: a leaf that requires grad, or a view of one.
+void check_inplace(const Tensor& tensor, std::string_view op_name, bool any_input_requires_grad);
+
+// Removes a hook; dropping the handle does not.
+class HookHandle {
+ public:
+  HookHandle(Ref<TensorHooks> hooks, int64_t id) : hooks_(WeakRef<TensorHooks>(hooks)), id_(id) {}
+  void remove() const;
+
+ private:
+  WeakRef<TensorHooks> hooks_;
+  int64_t id_;
+};
+
+namespace detail {
+HookHandle add_hook(const Tensor& tensor, TensorHook hook);
+}
+
+// Calls `hook` with the tensor's gradient whenever one is computed. It may return a tensor that replaces the gradient.
+template <typename F>
+HookHandle register_hook(const Tensor& tensor, F hook) {
+  if constexpr (std::is_void_v<std::invoke_result_t<F&, const Tensor&>>) {
+    return detail::add_hook(tensor, [hook = std::move(hook)](const Tensor& gradient) mutable {
+      hook(gradient);
+      return Tensor();
+    });
+  } else {
+    return detail::add_hook(tensor, std::move(hook));
+  }
+}
+
+}  // namespace tenon::autograd

@@ -1,0 +1,122 @@
+// The backward graph. A `Node` is one step of it: it takes the gradients of what an operator gave (its *inputs* here) and
+// gives the gradients of what the operator took. An `Edge` says where a gradient goes next: to which input of which node.
+// Leaves end in an `AccumulateGrad`, which adds to the leaf's `grad`.
+//
+// Edges own the nodes that they point to, so a tensor's `grad_fn` keeps all that led to it. Destroying a graph of any depth
+// takes constant stack.
+#pragma once
+
+#include <tenon/core/tensor.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace tenon::autograd {
+
+class Node;
+
+struct Edge {
+  Ref<Node> node;
+  uint32_t input_nr = 0;
+  bool valid() const { return static_cast<bool>(node); }
+};
+
+// What a gradient that arrives at a node must look like.
+struct InputMeta {
+  SymInts sizes;
+  Dtype dtype = Dtype::Float32;
+  Device device;
+  static InputMeta of(const Tensor& tensor);
+  std::string str() const;  // "float32[2, 3]"
+};
+
+// Of a tensor's gradient; returns a replacement, or an undefined tensor to leave it.
+using TensorHook = std::function<Tensor(const Tensor& gradient)>;
+// Before a node runs: may change the gradients that arrive.
+using PreHook = std::function<void(std::vector<Tensor>& gradients)>;
+// After it ran: may change the gradients that leave.
+using PostHook = std::function<void(std::vector<Tensor>& leaving, const std::vector<Tensor>& arrived)>;
+
+// The hooks of one tensor, in order of registration; shared by the tensor and its node.
+struct TensorHooks final : public Counted {
+  struct Entry {
+    int64_t id;
+    TensorHook hook;
+  };
+  std::vector<Entry> entries;
+  // Undefined gradients pass untouched.
+  void run(Tensor& gradient) const;
+};
+
+class Node : public Counted {
+ public:
+  // Later nodes run first; a number per thread counts them.
+  explicit Node(std::string_view name);
+
+  const std::string& name() const { return name_; }
+  uint64_t sequence() const { return sequence_; }
+
+  const std::vector<Edge>& next_edges() const { return next_edges_; }
+  void set_next_edges(std::vector<Edge> edges) { next_edges_ = std::move(edges); }
+  void set_next_edge(size_t at, Edge edge) { next_edges_[at] = std::move(edge); }
+
+  const std::vector<InputMeta>& inputs() const { return inputs_; }
+  // Makes room for one more input, a gradient like `tensor`; its number.
+  uint32_t add_input(const Tensor& tensor);
+  uint32_t add_input(InputMeta meta);
+
+  // One gradient per next edge; undefined ones mean zero.
+  virtual std::vector<Tensor> apply(std::vector<Tensor> gradients) = 0;
+  // Drops what was saved for `apply`, after a backward that does not retain the graph.
+  virtual void release_saved() {}
+  // Whether the running backward wants the gradient of this edge. Outside a backward: whether there is one.
+  virtual bool wants(size_t edge) const;
+
+  void add_pre_hook(PreHook hook) { pre_hooks_.push_back(std::move(hook)); }
+  void add_post_hook(PostHook hook) { post_hooks_.push_back(std::move(hook)); }
+  const std::vector<PreHook>& pre_hooks() const { return pre_hooks_; }
+  const std::vector<PostHook>& post_hooks() const { return post_hooks_; }
+  void add_tensor_hooks(uint32_t input_nr, Ref<TensorHooks> hooks);
+  // The tensor keeps its gradient (`retain_grad`); replaces one with the same number.
+  void set_retained(uint32_t input_nr, WeakRef<TensorImpl> tensor);
+  void drop_retained(uint32_t input_nr);
+  // Hooks of the tensors that these gradients belong to, then retained gradients.
+  virtual void run_tensor_hooks(std::vector<Tensor>& gradients);
+
+ protected:
+  struct Leaf {};
+  // A node that runs as soon as it can, whatever else waits.
+  Node(std::string_view name, Leaf);
+
+  // Everything that can hold another node; called with the stack kept flat.
+  virtual void drop_references();
+  void release_resources() final;
+
+ private:
+  std::string name_;
+  uint64_t sequence_;
+  std::vector<Edge> next_edges_;
+  std::vector<InputMeta> inputs_;
+  std::vector<PreHook> pre_hooks_;
+  std::vector<PostHook> post_hooks_;
+  std::vector<std::pair<uint32_t, Ref<TensorHooks>>> tensor_hooks_;
+  std::vector<std::pair<uint32_t, WeakRef<TensorImpl>>> retained_;
+};
+
+// The end of the graph at a leaf. Owns the leaf; the leaf knows it weakly.
+class AccumulateGrad final : public Node {
+ public:
+  explicit AccumulateGrad(const Tensor& leaf);
+  const Tensor& leaf() const { return leaf_; }
+  std::vector<Tensor> apply(std::vector<Tensor> gradients) override;
+  void run_tensor_hooks(std::vector<Tensor>& gradients) override;
+
+ protected:
+  void drop_references() override;
+
+ private:
+  Tensor leaf_;
+};
+
+}  // namespace tenon::autograd

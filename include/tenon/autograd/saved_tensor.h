@@ -1,0 +1,63 @@
+// A tensor kept for backward.
+//
+// It must not keep the graph alive in a ring: a result saved by its own node is kept detached, and gets its history back
+// when it is read. It remembers the version of the data: reading after an in-place change is an Error. Hooks may pack it
+// away (to another device, to disk, into a recipe for recomputing it) and unpack it when it is needed.
+#pragma once
+
+#include <tenon/autograd/node.h>
+
+#include <any>
+
+namespace tenon::autograd {
+
+struct SavedTensorHooks {
+  std::function<std::any(const Tensor&)> pack;
+  std::function<Tensor(const std::any&)> unpack;
+};
+
+// While it lives, tensors saved on this thread go through the hooks; the innermost wins.
+class SavedTensorHooksGuard {
+ public:
+  explicit SavedTensorHooksGuard(SavedTensorHooks hooks);
+  ~SavedTensorHooksGuard();
+  SavedTensorHooksGuard(const SavedTensorHooksGuard&) = delete;
+  SavedTensorHooksGuard& operator=(const SavedTensorHooksGuard&) = delete;
+};
+
+// The same data without history; does not pass through the Autograd key.
+Tensor detach_below(const Tensor& tensor);
+
+class SavedTensor {
+ public:
+  SavedTensor() = default;
+  // An argument of the operator.
+  static SavedTensor input(const Tensor& tensor);
+  // A result of the operator, whose history will be the node that saves it.
+  static SavedTensor output(const Tensor& tensor);
+  // A copy of what a tensor with this history held.
+  static SavedTensor copy(Tensor detached, Edge history);
+
+  bool defined() const { return kind_ != Kind::Undefined; }
+  bool is_output() const { return kind_ == Kind::Output; }
+  // `for_node` names the reader in errors; `history` is given to a saved output.
+  Tensor unpack(std::string_view for_node, const std::function<Edge()>& history) const;
+  void reset();
+
+ private:
+  enum class Kind : uint8_t { Undefined, Input, Output, Copy };
+  void pack();
+
+  Kind kind_ = Kind::Undefined;
+  Tensor tensor_;
+  int64_t version_ = 0;
+  bool versioned_ = false;
+  Edge history_;  // of a Copy, and of a packed Input
+  struct Packed {
+    std::any content;
+    std::function<Tensor(const std::any&)> unpack;
+  };
+  std::shared_ptr<const Packed> packed_;
+};
+
+}  // namespace tenon::autograd

@@ -1,0 +1,22 @@
+// Functions with options, over operators of the table.
+#pragma once
+
+#include <tenon/core/tensor.h>
+
+#include <optional>
+
+namespace tenon {
+
+enum class Reduction : uint8_t { None, Mean, Sum };
+
+struct CrossEntropyOptions {
+  std::optional<Tensor> weight;  // one factor per class
+  Reduction reduction = Reduction::Mean;
+  int64_t ignore_index = -100;   // targets that do not count
+  double label_smoothing = 0;
+};
+
+// Of logits [N, C] or [C] against class numbers [N] or [] (int64).
+Tensor cross_entropy(const Tensor& logits, const Tensor& target, const CrossEntropyOptions& options = {});
+
+}  // namespace tenon

@@ -1,0 +1,66 @@
+// `Module`: named parameters, buffers and submodules behind a handle. Copying a module shares it.
+//
+//   struct Scale : nn::Module {
+//     Cell<Tensor> factor = parameter("factor", ones({1}));
+//     Tensor operator()(const Tensor& x) const { return x * factor.get(); }
+//   };
+//
+// Tensors and `training` live in cells, so that a compiled function follows when they are replaced.
+#pragma once
+
+#include <tenon/core/cell.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace tenon::nn {
+
+using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
+
+class Module {
+ public:
+  Module();
+
+  // Of this module and its submodules, in order of registration, each tensor once: "0.weight", "0.bias", …
+  std::vector<Tensor> parameters() const;
+  NamedTensors named_parameters() const;
+  NamedTensors named_buffers() const;
+  std::vector<std::pair<std::string, Module>> children() const;
+
+  const Module& train(bool on = true) const;
+  const Module& eval() const { return train(false); }
+  bool is_training() const { return state_->training.get(); }
+
+  // Drops the gradients of all parameters.
+  void zero_grad() const;
+
+ protected:
+  // Registers a tensor that is trained; it becomes a leaf that requires grad. An undefined one is kept as absent.
+  Cell<Tensor> parameter(std::string name, const Tensor& initial);
+  // Registers a tensor that is not.
+  Cell<Tensor> buffer(std::string name, const Tensor& initial);
+  template <typename M>
+  M submodule(std::string name, M module) {
+    add_child(std::move(name), module);
+    return module;
+  }
+
+ private:
+  struct State {
+    Cell<bool> training{true};
+    std::vector<std::pair<std::string, Cell<Tensor>>> parameters, buffers;
+    std::vector<std::pair<std::string, Module>> children;
+  };
+  explicit Module(std::shared_ptr<State> state) : state_(std::move(state)) {}
+  void add_child(std::string name, const Module& module);
+  void check_name(const std::string& name) const;
+  void rename_cells(const std::string& prefix) const;
+  template <typename Visit>
+  void each_module(const std::string& prefix, Visit&& visit) const;
+
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace tenon::nn

@@ -1,0 +1,11 @@
+// What a node may ask of the walk that runs it.
+#pragma once
+
+#include <tenon/autograd/node.h>
+
+namespace tenon::autograd {
+
+// Whether the walk on this thread needs a gradient to go along this edge; true outside a walk.
+bool walk_wants(const Edge& edge);
+
+}  // namespace tenon::autograd

@@ -1,0 +1,118 @@
+#include <tenon/autograd/meta.h>
+
+#include "autograd/copy_slices.h"
+#include "autograd/row_node.h"
+
+#include <mutex>
+
+namespace tenon::autograd {
+
+AutogradMeta* meta_of(const Tensor& tensor) { return static_cast<AutogradMeta*>(tensor.impl()->autograd.get()); }
+
+AutogradMeta& ensure_meta(const Tensor& tensor) {
+  if (!tensor.impl()->autograd) tensor.impl()->autograd = std::make_unique<AutogradMeta>();
+  return *meta_of(tensor);
+}
+
+Ref<Node> grad_fn(const Tensor& tensor) {
+  if (!tensor.defined()) return nullptr;
+  AutogradMeta* meta = meta_of(tensor);
+  if (!meta) return nullptr;
+  if (ViewInfo* view = meta->view.get(); view && !view->made_without_grad) {
+    // The data changed since: through the base, another view, or this one. The base's history knows how.
+    if (int64_t now = tensor.version(); view->version != now) {
+      if (view->base.requires_grad())
+        set_history(tensor, view_history(gradient_edge(view->base), view->chain.get(), InputMeta::of(tensor)));
+      view->version = now;
+    }
+  }
+  return meta->grad_fn;
+}
+
+namespace {
+
+Ref<Node> accumulator_of(const Tensor& leaf) {
+  // Threads that share a parameter must agree on its accumulator.
+  static std::mutex mutex;
+  std::lock_guard lock(mutex);
+  AutogradMeta& meta = ensure_meta(leaf);
+  if (Ref<Node> known = meta.accumulator.lock()) return known;
+  Ref<Node> made = make_ref<AccumulateGrad>(leaf);
+  meta.accumulator = WeakRef<Node>(made);
+  return made;
+}
+
+}  // namespace
+
+Edge gradient_edge(const Tensor& tensor) {
+  if (Ref<Node> node = grad_fn(tensor)) return {node, meta_of(tensor)->output_nr};
+  const AutogradMeta* meta = meta_of(tensor);
+  if (meta && meta->requires_grad) return {accumulator_of(tensor), 0};
+  return {};
+}
+
+void set_history(const Tensor& tensor, Edge edge) {
+  AutogradMeta& meta = ensure_meta(tensor);
+  if (meta.retains_grad) {
+    if (meta.grad_fn) meta.grad_fn->drop_retained(meta.output_nr);
+    if (edge.node) edge.node->set_retained(edge.input_nr, WeakRef<TensorImpl>(tensor.ref()));
+  }
+  meta.hooks = nullptr;  // those registered so far belong to the value before
+  meta.output_nr = edge.input_nr;
+  meta.grad_fn = std::move(edge.node);
+}
+
+void set_history(const Tensor& tensor, const Ref<Node>& node) { set_history(tensor, {node, node->add_input(tensor)}); }
+
+void rebase_history(const Tensor& tensor, const Ref<Node>& node, int self_edge) {
+  AutogradMeta& meta = ensure_meta(tensor);
+  if (!meta.view) {
+    set_history(tensor, node);
+    return;
+  }
+  ViewInfo& view = *meta.view;
+  node->add_input(tensor);
+  Ref<Node> outer = make_ref<CopySlices>(view.base, view.chain, node, self_edge);
+  if (auto* row_node = dynamic_cast<RowNode*>(node.get())) row_node->set_outer(outer, view.chain);
+  set_history(view.base, {outer, 0});
+  view.version = -1;  // its own history comes from the base's, whether or not the version moved
+  grad_fn(tensor);
+}
+
+void check_inplace(const Tensor& tensor, std::string_view op_name, bool any_input_requires_grad) {
+  const AutogradMeta* meta = meta_of(tensor);
+  if (!meta) return;
+  if (!meta->view) {
+    TENON_CHECK(!meta->requires_grad || meta->grad_fn,
+                "[{}] a leaf that requires grad is being changed in place: use no_grad()", op_name);
+    return;
+  }
+  const Tensor& base = meta->view->base;
+  bool base_requires_grad = base.requires_grad();
+  TENON_CHECK(!meta->view->made_without_grad || (!base_requires_grad && !any_input_requires_grad),
+              "[{}] a view made under no_grad() is being changed in place with grad enabled: make the view outside no_grad(), "
+              "or change it inside",
+              op_name);
+  TENON_CHECK(!base_requires_grad || grad_fn(base),
+              "[{}] a view of a leaf that requires grad is being changed in place: use no_grad()", op_name);
+}
+
+void HookHandle::remove() const {
+  if (Ref<TensorHooks> hooks = hooks_.lock())
+    std::erase_if(hooks->entries, [&](const TensorHooks::Entry& entry) { return entry.id == id_; });
+}
+
+HookHandle detail::add_hook(const Tensor& tensor, TensorHook hook) {
+  TENON_CHECK(tensor.requires_grad(), "[register_hook] expected a tensor that requires grad, got {}", tensor.description());
+  Ref<Node> node = grad_fn(tensor);
+  AutogradMeta& meta = ensure_meta(tensor);
+  if (!meta.hooks) {
+    meta.hooks = make_ref<TensorHooks>();
+    if (node) node->add_tensor_hooks(meta.output_nr, meta.hooks);
+  }
+  int64_t id = meta.hooks->entries.empty() ? 0 : meta.hooks->entries.back().id + 1;
+  meta.hooks->entries.push_back({id, std::move(hook)});
+  return HookHandle(meta.hooks, id);
+}
+
+}  // namespace tenon::autograd

@@ -1,0 +1,165 @@
+// The Autograd and ADInplaceOrView layers: what happens to a call on its way down.
+#include "autograd/layers.h"
+#include "autograd/row_node.h"
+
+#include <tenon/autograd/grad_mode.h>
+#include <tenon/autograd/meta.h>
+#include <tenon/dispatch/operator.h>
+
+#include <algorithm>
+
+namespace tenon::autograd {
+namespace {
+
+using dispatch::Call;
+using dispatch::Value;
+
+void run_below(Call& call) {
+  // Operators that the kernel calls are part of this one: they must not record again.
+  dispatch::ExcludeKeys recorded(kAutogradAndAbove);
+  dispatch::redispatch(call, call.keys.below(DispatchKey::Autograd));
+}
+
+bool flows(const Tensor& tensor) { return tensor.defined() && tensor.is_floating_point() && tensor.requires_grad(); }
+
+bool any_gradient_flows(const ops::Row& row, std::span<const Value> arguments) {
+  bool any = false;
+  for (const ops::GradRule& rule : row.grads) {
+    int at = row.schema.argument_index(rule.input);
+    TENON_ASSERT(at >= 0, "{} has a gradient for '{}', which is no argument", row.schema.str(), rule.input);
+    arguments[static_cast<size_t>(at)].each_tensor([&](const Tensor& tensor) { any = any || flows(tensor); });
+  }
+  return any;
+}
+
+bool carries_gradient(const ops::Row& row, size_t result) {
+  return std::none_of(row.not_differentiable.begin(), row.not_differentiable.end(),
+                      [&](const std::string& name) { return result_index(row.schema, name) == static_cast<int>(result); });
+}
+
+bool is_argument(const Tensor& result, std::span<const Value> arguments) {
+  bool same = false;
+  for (const Value& value : arguments) value.each_tensor([&](const Tensor& tensor) { same = same || tensor.is(result); });
+  return same;
+}
+
+void attach_results(Call& call, const ops::Row& row, const Ref<RowNode>& node) {
+  for (size_t at = 0; at < call.results.size(); ++at) {
+    Value& result = call.results[at];
+    if (!result.is_tensor() && !result.is_tensors()) continue;
+    // An argument that comes back keeps the history that it has; its twin gets the new one.
+    bool twin = false;
+    result.each_tensor([&](const Tensor& tensor) { twin = twin || (tensor.defined() && is_argument(tensor, call.args)); });
+    if (twin)
+      result = result.map_tensors(
+          [&](const Tensor& tensor) { return is_argument(tensor, call.args) ? detach_below(tensor) : tensor; });
+    bool differentiable = carries_gradient(row, at);
+    result.each_tensor([&](const Tensor& tensor) {
+      uint32_t nr = tensor.defined() ? node->add_input(tensor) : node->add_input(InputMeta{});
+      if (differentiable && tensor.defined() && tensor.is_floating_point()) set_history(tensor, {node, nr});
+    });
+  }
+}
+
+void record(Call& call, const ops::Row& row) {
+  if (!any_gradient_flows(row, call.args)) return run_below(call);
+  auto node = make_ref<RowNode>(make_ref<RecordedCall>(row, call.args));
+  node->connect(call.args);
+  node->save_arguments(call.args, Tensor());
+  run_below(call);
+  attach_results(call, row, node);
+  node->save_results(call.results);
+}
+
+void mark_view(const Tensor& view, const Tensor& self, Ref<RecordedCall> recorded, bool without_grad) {
+  auto info = std::make_unique<ViewInfo>();
+  const AutogradMeta* from = meta_of(self);
+  if (from && from->view) {
+    info->base = from->view->base;
+    info->chain = make_ref<ViewStep>(std::move(recorded), from->view->chain);
+    info->made_without_grad = without_grad || from->view->made_without_grad;
+  } else {
+    info->base = self;
+    info->chain = make_ref<ViewStep>(std::move(recorded), nullptr);
+    info->made_without_grad = without_grad;
+  }
+  info->version = view.version();
+  ensure_meta(view).view = std::move(info);
+}
+
+void record_view(Call& call, const ops::Row& row) {
+  Tensor self = call.args[0].tensor();
+  // `detach` has no gradient: what it gives is a tensor of its own.
+  if (!row.differentiable() || !self.defined() || !self.is_floating_point()) return run_below(call);
+  auto recorded = make_ref<RecordedCall>(row, call.args);
+  Ref<RowNode> node;
+  if (self.requires_grad()) {
+    node = make_ref<RowNode>(recorded);
+    node->connect(call.args);
+  }
+  run_below(call);
+  const Tensor& view = call.results[0].tensor();
+  if (view.is(self)) return;
+  if (node) set_history(view, node);
+  if (view.impl()->version) mark_view(view, self, std::move(recorded), false);
+}
+
+void view_without_grad(Call& call, const ops::Row& row) {
+  run_below(call);
+  const Tensor& self = call.args[0].tensor();
+  const Tensor& view = call.results[0].tensor();
+  if (!row.differentiable() || !self.defined() || view.is(self) || !view.impl()->version) return;
+  const AutogradMeta* meta = meta_of(self);
+  bool watched = meta && (self.requires_grad() || (meta->view && meta->view->made_without_grad));
+  if (watched) mark_view(view, self, make_ref<RecordedCall>(row, call.args), true);
+}
+
+void record_inplace(Call& call, const ops::Row& row, size_t written) {
+  Tensor self = call.args[written].tensor();
+  if (!self.defined() || !self.is_floating_point()) return run_below(call);
+  bool needed = self.requires_grad() || any_gradient_flows(row, call.args);
+  check_inplace(self, row.schema.name, needed);
+  if (!needed) return run_below(call);
+  auto node = make_ref<RowNode>(make_ref<RecordedCall>(row, call.args));
+  node->connect(call.args);
+  node->save_arguments(call.args, self);
+  run_below(call);
+  rebase_history(self, node, node->edge_of(row.schema.arguments[written].name));
+  node->save_results(call.results);
+}
+
+void autograd_layer(Call& call) {
+  const ops::Row* row = ops::row_of(call.op);
+  // An operator that is not in the table brings its own kernel for this layer, or has no gradient.
+  if (!row) return run_below(call);
+  if (!grad_enabled()) return row->kind == ops::Kind::View ? view_without_grad(call, *row) : run_below(call);
+  if (row->kind == ops::Kind::View) return record_view(call, *row);
+  if (row->inplace()) return record_inplace(call, *row, 0);
+  if (row->schema.is_mutable())
+    return record_inplace(call, *row, static_cast<size_t>(row->schema.mutated_arguments().front()));
+  record(call, *row);
+}
+
+void bump_versions(Call& call) {
+  const schema::Schema& schema = call.op.schema();
+  KeySet below = call.keys.below(DispatchKey::ADInplaceOrView);
+  if (!schema.is_mutable()) return dispatch::redispatch(call, below);
+  {
+    // One change, however many operators the kernel calls for it.
+    dispatch::ExcludeKeys counted({DispatchKey::ADInplaceOrView});
+    dispatch::redispatch(call, below);
+  }
+  for (int at : schema.mutated_arguments())
+    call.args[static_cast<size_t>(at)].each_tensor([](const Tensor& tensor) {
+      if (tensor.defined() && tensor.impl()->version) ++tensor.impl()->version->count;
+    });
+}
+
+[[maybe_unused]] const bool registered = [] {
+  dispatch::register_fallback(DispatchKey::Autograd, autograd_layer);
+  dispatch::register_fallback(DispatchKey::ADInplaceOrView, bump_versions);
+  return true;
+}();
+
+}  // namespace
+}  // namespace tenon::autograd

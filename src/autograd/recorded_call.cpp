@@ -1,0 +1,80 @@
+#include "autograd/recorded_call.h"
+
+#include <tenon/generated/ops.h>
+
+#include <algorithm>
+
+namespace tenon::autograd {
+
+RecordedCall::RecordedCall(const ops::Row& its_row, std::span<const dispatch::Value> values) : row(&its_row) {
+  shapes.resize(values.size());
+  for (size_t at = 0; at < values.size(); ++at) {
+    const dispatch::Value& value = values[at];
+    ArgumentShape& shape = shapes[at];
+    if (value.is_tensor()) {
+      if (const Tensor& tensor = value.tensor(); tensor.defined()) {
+        shape.given = true;
+        shape.sizes = tensor.sym_sizes();
+        shape.dtype = tensor.dtype();
+      }
+      arguments.emplace_back();
+    } else if (value.is_tensors()) {
+      shape.given = true;
+      for (const Tensor& tensor : value.tensors()) {
+        shape.list.push_back(tensor.defined() ? tensor.sym_sizes() : SymInts());
+        shape.list_dtypes.push_back(tensor.defined() ? tensor.dtype() : Dtype::Float32);
+      }
+      arguments.emplace_back();
+    } else {
+      arguments.push_back(value.own());
+    }
+  }
+}
+
+size_t RecordedCall::argument_index(std::string_view name) const {
+  int at = row->schema.argument_index(name);
+  TENON_ASSERT(at >= 0, "{} has no argument '{}'", row->schema.str(), name);
+  return static_cast<size_t>(at);
+}
+
+namespace {
+
+dispatch::Values with_self(const RecordedCall& call, const Tensor& self) {
+  dispatch::Values values = call.arguments;
+  values[0] = dispatch::Value(self);
+  return values;
+}
+
+}  // namespace
+
+Tensor ViewStep::replay(const Tensor& base) const {
+  // A view that the base's strides allowed may not fit those of a gradient; a reshape has the same meaning.
+  if (call->row->schema.name == "view") return reshape(base, call->arguments[1].sym_ints());
+  dispatch::Results results = dispatch::call_boxed(*call->row->op, with_self(*call, base));
+  return results[0].take_tensor();
+}
+
+Tensor ViewStep::scatter(const Tensor& base, const Tensor& view) const {
+  TENON_CHECK(call->row->view.scatter, "[{}] a view made by {} cannot be changed in place and differentiated: clone it first",
+              call->row->schema.name, call->row->schema.name);
+  dispatch::Values values = with_self(*call, base);
+  return call->row->view.scatter(base, view, ops::Arguments(*call->row->op, values));
+}
+
+void ViewStep::release_resources() {
+  // A long chain is taken apart without recursion.
+  Ref<ViewStep> step = std::move(previous);
+  while (step && step->use_count() == 1) {
+    Ref<ViewStep> before = std::move(step->previous);
+    step = std::move(before);
+  }
+}
+
+std::vector<const ViewStep*> steps_of(const ViewStep* last) {
+  std::vector<const ViewStep*> steps;
+  for (const ViewStep* step = last; step; step = step->previous.get()) steps.push_back(step);
+  std::reverse(steps.begin(), steps.end());
+  return steps;
+}
+
+}  // namespace tenon::autograd

@@ -1,0 +1,245 @@
+#include "autograd/row_node.h"
+
+#include "autograd/layers.h"
+
+#include <tenon/autograd/meta.h>
+#include <tenon/dispatch/operator.h>
+#include <tenon/generated/ops.h>
+
+#include <algorithm>
+#include <charconv>
+
+namespace tenon::autograd {
+
+int result_index(const schema::Schema& schema, std::string_view name) {
+  for (size_t at = 0; at < schema.returns.size(); ++at)
+    if (!schema.returns[at].name.empty() && schema.returns[at].name == name) return static_cast<int>(at);
+  constexpr std::string_view kPrefix = "result";
+  if (!name.starts_with(kPrefix)) return -1;
+  name.remove_prefix(kPrefix.size());
+  if (name.empty()) return 0;
+  int number = -1;
+  auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
+  bool whole = error == std::errc() && end == name.data() + name.size();
+  return whole && number < static_cast<int>(schema.returns.size()) ? number : -1;
+}
+
+bool same_sizes(const SymInts& a, const SymInts& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](const SymInt& x, const SymInt& y) { return x.same(y) || bool(x == y); });
+}
+
+// One formula's window on the node.
+class RowGrad final : public ops::Grad {
+ public:
+  RowGrad(RowNode& node, const ops::GradRule& rule, std::vector<Tensor>& gradients)
+      : node_(node), rule_(rule), gradients_(gradients) {}
+
+  Tensor grad(size_t output) const override {
+    TENON_ASSERT(output < gradients_.size(), "{} has no output {}", node_.name(), output);
+    Tensor& gradient = gradients_[output];
+    if (!gradient.defined()) {
+      const InputMeta& meta = node_.inputs()[output];
+      gradient = zeros(meta.sizes, TensorOptions(meta.dtype, meta.device));
+    }
+    return gradient;
+  }
+
+  Tensor saved(std::string_view name) const override {
+    const SavedTensor& tensor = find(name);
+    int result = result_index(row().schema, name);
+    return tensor.unpack(node_.name(), [&] { return node_.own_history(static_cast<size_t>(std::max(result, 0))); });
+  }
+
+  bool has(std::string_view name) const override { return find(name).defined(); }
+
+  const dispatch::Value& argument(std::string_view name) const override {
+    size_t at = node_.call_->argument_index(name);
+    TENON_ASSERT(!row().schema.arguments[at].type.is_tensor_like(), "the gradient of {} reads the tensor '{}' as a number",
+                 row().schema.str(), name);
+    return node_.call_->arguments[at];
+  }
+
+  const SymInts& sizes(std::string_view name) const override {
+    if (const InputMeta* meta = result(name)) return meta->sizes;
+    return shape(name).sizes;
+  }
+
+  Dtype dtype(std::string_view name) const override {
+    if (const InputMeta* meta = result(name)) return meta->dtype;
+    return shape(name).dtype;
+  }
+
+  const std::vector<SymInts>& list_sizes(std::string_view name) const override { return shape(name).list; }
+
+ private:
+  const ops::Row& row() const { return *node_.call_->row; }
+
+  const SavedTensor& find(std::string_view name) const {
+    bool declared = std::find(rule_.saves.begin(), rule_.saves.end(), name) != rule_.saves.end();
+    TENON_ASSERT(declared, "the gradient of {} for '{}' reads '{}', which it did not declare to save", row().schema.str(),
+                 rule_.input, name);
+    TENON_CHECK(!node_.released_,
+                "[backward] the graph was freed: pass retain_graph=true to the first backward to go through {} again",
+                node_.name());
+    for (const RowNode::Saved& saved : node_.saved_)
+      if (saved.name == name) return saved.tensor;
+    TENON_ASSERT(false, "the gradient of {} did not save '{}'", row().schema.str(), name);
+  }
+
+  const InputMeta* result(std::string_view name) const {
+    if (row().schema.argument_index(name) >= 0) return nullptr;
+    int at = result_index(row().schema, name);
+    return at >= 0 && static_cast<size_t>(at) < node_.inputs().size() ? &node_.inputs()[static_cast<size_t>(at)] : nullptr;
+  }
+
+  const ArgumentShape& shape(std::string_view name) const { return node_.call_->shapes[node_.call_->argument_index(name)]; }
+
+  RowNode& node_;
+  const ops::GradRule& rule_;
+  std::vector<Tensor>& gradients_;
+};
+
+RowNode::RowNode(Ref<RecordedCall> call) : Node(call->row->schema.name), call_(std::move(call)) {}
+
+void RowNode::connect(std::span<const dispatch::Value> arguments) {
+  std::vector<Edge> edges;
+  for (const ops::GradRule& rule : call_->row->grads) {
+    uint32_t count = 0;
+    arguments[call_->argument_index(rule.input)].each_tensor([&](const Tensor& tensor) {
+      ++count;
+      bool flows = tensor.defined() && tensor.is_floating_point();
+      edges.push_back(flows ? gradient_edge(tensor) : Edge{});
+    });
+    edge_counts_.push_back(count);
+  }
+  set_next_edges(std::move(edges));
+}
+
+void RowNode::connect_to(Edge self) {
+  for (const ops::GradRule& rule : call_->row->grads) edge_counts_.push_back(rule.input == "self" ? 1 : 0);
+  set_next_edges({std::move(self)});
+}
+
+int RowNode::edge_of(std::string_view argument) const {
+  int at = 0;
+  for (size_t rule = 0; rule < edge_counts_.size(); ++rule) {
+    if (call_->row->grads[rule].input == argument) return edge_counts_[rule] > 0 ? at : -1;
+    at += static_cast<int>(edge_counts_[rule]);
+  }
+  return -1;
+}
+
+std::vector<std::string_view> RowNode::names_to_save() const {
+  std::vector<std::string_view> names;
+  size_t at = 0;
+  for (size_t rule = 0; rule < edge_counts_.size(); ++rule) {
+    bool used = false;
+    for (uint32_t each = 0; each < edge_counts_[rule]; ++each) used |= next_edges()[at++].valid();
+    if (!used) continue;
+    for (const std::string& name : call_->row->grads[rule].saves)
+      if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  }
+  return names;
+}
+
+void RowNode::save_arguments(std::span<const dispatch::Value> arguments, const Tensor& overwritten) {
+  Tensor before;
+  for (std::string_view name : names_to_save()) {
+    int at = call_->row->schema.argument_index(name);
+    if (at < 0) continue;
+    const dispatch::Value& value = arguments[static_cast<size_t>(at)];
+    if (value.is_none()) {
+      saved_.push_back({name, SavedTensor()});
+      continue;
+    }
+    const Tensor& tensor = value.tensor();
+    if (!overwritten.defined() || !tensor.is(overwritten)) {
+      saved_.push_back({name, SavedTensor::input(tensor)});
+      continue;
+    }
+    if (!before.defined()) {
+      dispatch::ExcludeKeys below(kAutogradAndAbove);
+      before = clone(overwritten);
+    }
+    saved_.push_back({name, SavedTensor::copy(before, gradient_edge(overwritten))});
+  }
+}
+
+void RowNode::save_results(std::span<const dispatch::Value> results) {
+  for (std::string_view name : names_to_save()) {
+    if (call_->row->schema.argument_index(name) >= 0) continue;
+    int at = result_index(call_->row->schema, name);
+    TENON_ASSERT(at >= 0, "the gradient of {} saves '{}', which is neither an argument nor a result",
+                 call_->row->schema.str(), name);
+    saved_.push_back({name, SavedTensor::output(results[static_cast<size_t>(at)].tensor())});
+  }
+}
+
+void RowNode::set_outer(const Ref<Node>& outer, Ref<ViewStep> chain) {
+  outer_ = WeakRef<Node>(outer);
+  outer_chain_ = std::move(chain);
+}
+
+Edge RowNode::own_history(size_t result) {
+  if (!outer_chain_) return {Ref<Node>(this), static_cast<uint32_t>(result)};
+  return view_history({outer_.lock(), 0}, outer_chain_.get(), inputs()[result]);
+}
+
+std::vector<Tensor> RowNode::apply(std::vector<Tensor> gradients) {
+  std::vector<Tensor> leaving(next_edges().size());
+  if (std::none_of(gradients.begin(), gradients.end(), [](const Tensor& g) { return g.defined(); })) return leaving;
+  const ops::Row& row = *call_->row;
+  size_t at = 0;
+  for (size_t index = 0; index < edge_counts_.size(); at += edge_counts_[index++]) {
+    const ops::GradRule& rule = row.grads[index];
+    bool wanted = false;
+    for (uint32_t each = 0; each < edge_counts_[index]; ++each) wanted |= wants(at + each);
+    if (!wanted) continue;
+    RowGrad window(*this, rule, gradients);
+    std::vector<Tensor> formula = rule.formula(window);
+    TENON_ASSERT(formula.size() == edge_counts_[index], "the gradient of {} for '{}' has {} tensors, expected {}",
+                 row.schema.str(), rule.input, formula.size(), edge_counts_[index]);
+    const ArgumentShape& shape = call_->shapes[call_->argument_index(rule.input)];
+    for (uint32_t each = 0; each < edge_counts_[index]; ++each) {
+      Tensor& gradient = formula[each];
+      if (!gradient.defined() || !next_edges()[at + each].valid()) continue;
+      if (row.kind == ops::Kind::Pointwise) {
+        // The expression ran on broadcast and promoted inputs.
+        if (!same_sizes(gradient.sym_sizes(), shape.sizes)) gradient = sum_to_size(gradient, shape.sizes);
+        if (gradient.dtype() != shape.dtype) gradient = gradient.to(shape.dtype);
+      }
+      leaving[at + each] = std::move(gradient);
+    }
+  }
+  return leaving;
+}
+
+void RowNode::release_saved() {
+  saved_.clear();
+  released_ = true;
+}
+
+void RowNode::drop_references() {
+  Node::drop_references();
+  saved_.clear();
+}
+
+Edge view_history(Edge base, const ViewStep* chain, const InputMeta& meta) {
+  if (!base.valid()) return base;
+  std::vector<const ViewStep*> steps = steps_of(chain);
+  for (size_t at = 0; at < steps.size(); ++at) {
+    auto node = make_ref<RowNode>(steps[at]->call);
+    node->connect_to(std::move(base));
+    if (at + 1 < steps.size()) {
+      const ArgumentShape& next = steps[at + 1]->call->shapes[0];
+      node->add_input(InputMeta{next.sizes, next.dtype, meta.device});
+    } else {
+      node->add_input(meta);
+    }
+    base = {node, 0};
+  }
+  return base;
+}
+
+}  // namespace tenon::autograd

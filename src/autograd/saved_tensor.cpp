@@ -1,0 +1,114 @@
+#include "autograd/layers.h"
+
+#include <tenon/autograd/grad_mode.h>
+#include <tenon/autograd/meta.h>
+#include <tenon/autograd/saved_tensor.h>
+#include <tenon/dispatch/operator.h>
+#include <tenon/generated/ops.h>
+
+namespace tenon::autograd {
+namespace {
+
+std::vector<SavedTensorHooks>& hooks_stack() {
+  thread_local std::vector<SavedTensorHooks> stack;
+  return stack;
+}
+
+constexpr KeySet kPlainKeys{DispatchKey::CPU, DispatchKey::CUDA, DispatchKey::Meta, DispatchKey::ADInplaceOrView,
+                            DispatchKey::Autograd};
+
+// The same data with this history.
+Tensor attach(const Tensor& data, const Edge& history) {
+  Tensor attached = detach_below(data);
+  if (!history.valid()) return attached;
+  AutogradMeta& meta = ensure_meta(attached);
+  if (dynamic_cast<const AccumulateGrad*>(history.node.get())) {
+    meta.requires_grad = true;
+    meta.accumulator = WeakRef<Node>(history.node);
+  } else {
+    meta.grad_fn = history.node;
+    meta.output_nr = history.input_nr;
+  }
+  return attached;
+}
+
+}  // namespace
+
+SavedTensorHooksGuard::SavedTensorHooksGuard(SavedTensorHooks hooks) { hooks_stack().push_back(std::move(hooks)); }
+SavedTensorHooksGuard::~SavedTensorHooksGuard() { hooks_stack().pop_back(); }
+
+Tensor detach_below(const Tensor& tensor) {
+  // An ordinary tensor needs no operator; one that a layer below watches (tracing, functionalization) must be seen by it.
+  bool plain = (tensor.impl()->keys - kPlainKeys).empty() && dispatch::thread_keys().include.empty();
+  if (plain) return core::make_view(tensor, tensor.sym_sizes(), tensor.sym_strides(), tensor.sym_storage_offset());
+  dispatch::ExcludeKeys below(kAutogradAndAbove);
+  return detach(tensor);
+}
+
+SavedTensor SavedTensor::input(const Tensor& tensor) {
+  SavedTensor saved;
+  if (!tensor.defined()) return saved;
+  saved.kind_ = Kind::Input;
+  saved.tensor_ = tensor;
+  if (!hooks_stack().empty()) saved.history_ = gradient_edge(tensor);
+  saved.pack();
+  return saved;
+}
+
+SavedTensor SavedTensor::output(const Tensor& tensor) {
+  SavedTensor saved;
+  if (!tensor.defined()) return saved;
+  saved.kind_ = Kind::Output;
+  saved.tensor_ = detach_below(tensor);
+  saved.pack();
+  return saved;
+}
+
+SavedTensor SavedTensor::copy(Tensor detached, Edge history) {
+  SavedTensor saved;
+  saved.kind_ = Kind::Copy;
+  saved.tensor_ = std::move(detached);
+  saved.history_ = std::move(history);
+  saved.pack();
+  return saved;
+}
+
+void SavedTensor::pack() {
+  if (tensor_.impl()->version) {
+    versioned_ = true;
+    version_ = tensor_.version();
+  }
+  if (hooks_stack().empty()) return;
+  const SavedTensorHooks& hooks = hooks_stack().back();
+  auto packed = std::make_shared<Packed>();
+  {
+    // What the hook computes is no part of the graph, and is not packed again.
+    NoGrad off;
+    packed->content = hooks.pack(tensor_);
+  }
+  packed->unpack = hooks.unpack;
+  packed_ = std::move(packed);
+  tensor_ = Tensor();
+}
+
+Tensor SavedTensor::unpack(std::string_view for_node, const std::function<Edge()>& history) const {
+  if (kind_ == Kind::Undefined) return {};
+  if (packed_) {
+    Tensor tensor = packed_->unpack(packed_->content);
+    TENON_CHECK(tensor.defined(), "[backward] an unpack hook gave no tensor for the gradient of {}", for_node);
+    if (!grad_enabled()) return tensor;
+    return attach(tensor, kind_ == Kind::Output ? history() : history_);
+  }
+  if (versioned_)
+    TENON_CHECK(tensor_.version() == version_,
+                "[backward] a tensor needed for the gradient of {} has been modified by an in-place operation: it is {} at "
+                "version {}, expected version {}",
+                for_node, tensor_.description(), tensor_.version(), version_);
+  // Without recording, history is of no use.
+  if (kind_ == Kind::Input || !grad_enabled()) return tensor_;
+  return attach(tensor_, kind_ == Kind::Output ? history() : history_);
+}
+
+void SavedTensor::reset() { *this = SavedTensor(); }
+
+}  // namespace tenon::autograd

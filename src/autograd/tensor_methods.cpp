@@ -1,0 +1,86 @@
+// The methods of Tensor that belong to autograd.
+#include <tenon/autograd/engine.h>
+#include <tenon/autograd/meta.h>
+
+namespace tenon {
+
+using autograd::AutogradMeta;
+
+namespace {
+
+void need(const Tensor& tensor, const char* what) {
+  TENON_CHECK(tensor.defined(), "[{}] expected a tensor, got an undefined one", what);
+}
+
+}  // namespace
+
+bool Tensor::requires_grad() const {
+  need(*this, "requires_grad");
+  const AutogradMeta* meta = autograd::meta_of(*this);
+  return meta && (meta->requires_grad || autograd::grad_fn(*this));
+}
+
+const Tensor& Tensor::set_requires_grad(bool value) const {
+  need(*this, "set_requires_grad");
+  TENON_CHECK(!value || is_floating_point(), "[set_requires_grad] only floating point tensors can require grad, got {}",
+              description());
+  if (!is_leaf()) {
+    TENON_CHECK(value, "[set_requires_grad] {} is the result of {} and requires grad: use detach() for one that does not",
+                description(), autograd::grad_fn(*this)->name());
+    return *this;
+  }
+  if (value || autograd::meta_of(*this)) autograd::ensure_meta(*this).requires_grad = value;
+  return *this;
+}
+
+bool Tensor::is_leaf() const {
+  need(*this, "is_leaf");
+  return !autograd::grad_fn(*this);
+}
+
+Tensor Tensor::grad() const {
+  need(*this, "grad");
+  const AutogradMeta* meta = autograd::meta_of(*this);
+  return meta ? meta->grad : Tensor();
+}
+
+void Tensor::set_grad(const Tensor& gradient) const {
+  need(*this, "set_grad");
+  if (!gradient.defined()) {
+    if (AutogradMeta* meta = autograd::meta_of(*this)) meta->grad = Tensor();
+    return;
+  }
+  TENON_CHECK(!gradient.is(*this), "[set_grad] a tensor cannot be its own gradient");
+  autograd::InputMeta expected = autograd::InputMeta::of(*this), given = autograd::InputMeta::of(gradient);
+  bool fits = expected.dtype == given.dtype && expected.device == given.device && expected.sizes.size() == given.sizes.size();
+  for (size_t dim = 0; fits && dim < given.sizes.size(); ++dim)
+    fits = expected.sizes[dim].same(given.sizes[dim]) || bool(expected.sizes[dim] == given.sizes[dim]);
+  TENON_CHECK(fits, "[set_grad] expected a gradient {} on {}, got {} on {}", expected.str(), expected.device.str(),
+              given.str(), given.device.str());
+  autograd::ensure_meta(*this).grad = gradient;
+}
+
+void Tensor::backward(const std::optional<Tensor>& gradient, bool retain_graph, bool create_graph) const {
+  need(*this, "backward");
+  std::vector<Tensor> roots{*this}, gradients;
+  if (gradient) gradients.push_back(*gradient);
+  autograd::backward(roots, gradients, retain_graph, create_graph);
+}
+
+void Tensor::retain_grad() const {
+  need(*this, "retain_grad");
+  TENON_CHECK(requires_grad(), "[retain_grad] expected a tensor that requires grad, got {}", description());
+  Ref<autograd::Node> node = autograd::grad_fn(*this);
+  AutogradMeta& meta = autograd::ensure_meta(*this);
+  if (!node || meta.retains_grad) return;
+  meta.retains_grad = true;
+  node->set_retained(meta.output_nr, WeakRef<TensorImpl>(ref()));
+}
+
+int64_t Tensor::output_nr() const {
+  need(*this, "output_nr");
+  const AutogradMeta* meta = autograd::meta_of(*this);
+  return meta ? meta->output_nr : 0;
+}
+
+}  // namespace tenon
