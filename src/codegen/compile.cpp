@@ -1,9 +1,9 @@
 #include <tenon/codegen/compile.h>
 #include <tenon/codegen/object_cache.h>
 
-#include "debug_files.h"
-#include "llvm/backend.h"
-#include "llvm/jit.h"
+#include "codegen/debug_files.h"
+#include "codegen/llvm/backend.h"
+#include "codegen/llvm/jit.h"
 
 #include <tenon/support/counters.h>
 #include <tenon/support/log.h>
@@ -43,7 +43,8 @@ struct Job {
   std::exception_ptr error;
 };
 
-// From the disk or from LLVM. Two threads that ask for one kernel at the same time both make it; the first to finish wins.
+// From the disk or from LLVM. Two threads that ask for one kernel at the same time both make it; the first to finish
+// wins.
 CompiledKernelRef build(Job& job, int bits) {
   static Counter& generated = counter("kernels_generated");
   static Counter& cached = counter("kernels_from_cache");
@@ -56,7 +57,8 @@ CompiledKernelRef build(Job& job, int bits) {
       made->from_cache = true;
       cached.add();
     } else {
-      warn_once("object cache link", fmt::format("an object from the cache does not link and is made again: {}", problem));
+      warn_once("object cache link",
+                fmt::format("an object from the cache does not link and is made again: {}", problem));
     }
   }
   if (!made->entry) {
@@ -66,7 +68,8 @@ CompiledKernelRef build(Job& job, int bits) {
     made->entry = load_entry_point(generated_object.object, &problem);
     TENON_ASSERT(made->entry, "{}\n{}", problem, job.text);
     store_object(job.key, generated_object.object);
-    if (debug) write_debug_files(job.kernel.name, job.key, job.text, generated_object.llvm_ir, generated_object.assembly);
+    if (debug)
+      write_debug_files(job.kernel.name, job.key, job.text, generated_object.llvm_ir, generated_object.assembly);
   }
   made->compile_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   made->kernel = std::move(job.kernel);

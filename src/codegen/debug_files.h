@@ -1,5 +1,5 @@
-// With TENON_DEBUG_DIR set, every kernel that LLVM compiles leaves three files there, side by side: its text, the LLVM IR
-// and the assembly.
+// With TENON_DEBUG_DIR set, every kernel that LLVM compiles leaves three files there, side by side: its text, the LLVM
+// IR and the assembly.
 #pragma once
 
 #include <string>

@@ -54,8 +54,8 @@ std::string usable(const std::string& path) {
   const fs::path parent = fs::path(path).parent_path();
   if (!parent.empty()) fs::create_directories(parent, error);
   if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) {
-    warn_once("object cache folder", fmt::format("the object cache {} cannot be made ({}): going on without it", path,
-                                                 std::strerror(errno)));
+    warn_once("object cache folder",
+              fmt::format("the object cache {} cannot be made ({}): going on without it", path, std::strerror(errno)));
     return "";
   }
   struct stat about;
@@ -64,7 +64,8 @@ std::string usable(const std::string& path) {
     return "";
   }
   if (about.st_uid != geteuid()) {
-    warn_once("object cache owner", fmt::format("the object cache {} belongs to another user: going on without it", path));
+    warn_once("object cache owner",
+              fmt::format("the object cache {} belongs to another user: going on without it", path));
     return "";
   }
   return path;
@@ -160,8 +161,8 @@ void store_object(const std::string& key, const std::string& object) {
   entry += object;
   std::string problem;
   if (!write_file(path, entry, &problem))
-    warn_once("object cache write", fmt::format("cannot write to the object cache {} ({}): going on without it",
-                                                cache_folder(), problem));
+    warn_once("object cache write",
+              fmt::format("cannot write to the object cache {} ({}): going on without it", cache_folder(), problem));
 }
 
 }  // namespace tenon::codegen

@@ -128,6 +128,9 @@ void run_row(dispatch::Call& call) {
     case ops::Kind::View: return run_view(*row, call);
     case ops::Kind::Opaque: return run_opaque(*row, call);
     case ops::Kind::Element:
+      if (!row->element.uninitialised) return run_composite(call);
+      call.results.push_back(allocate(row->shape({call.op, call.args})[0]));
+      return;
     case ops::Kind::Composite: return run_composite(call);
   }
 }

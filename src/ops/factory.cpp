@@ -74,7 +74,7 @@ TensorOptions options(std::optional<Dtype> dtype, std::optional<Device> device) 
 OPS(factory) {
   op("empty.memory_format(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
      "bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor")
-      .kernel([](const Arguments&, std::span<Tensor>) {})
+      .uninitialised()
       .shape(sized_float);
   op("full(SymInt[] size, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
      "bool? pin_memory=None) -> Tensor")
@@ -115,7 +115,7 @@ OPS(factory) {
                     std::optional<bool>) { return arange(0, end, 1, options(dtype, device)); });
   op("empty_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, "
      "MemoryFormat? memory_format=None) -> Tensor")
-      .kernel([](const Arguments&, std::span<Tensor>) {})
+      .uninitialised()
       .shape([](const Arguments& arguments) {
         const Tensor& self = arguments.tensor("self");
         Dtype dtype = dtype_or(arguments, self.dtype());

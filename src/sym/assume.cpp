@@ -20,9 +20,15 @@ ExprPool::State::Normal ExprPool::State::normal(Expr expr) {
 
 void ExprPool::State::learnt() {
   ++epoch;
-  memo.clear();
-  proofs.clear();
-  simplified.clear();
+  // Clearing an empty table still walks its buckets.
+  if (!memo.empty()) memo.clear();
+  if (!proofs.empty()) proofs.clear();
+  if (!simplified.empty()) simplified.clear();
+}
+
+bool ExprPool::State::excludes(Expr form, int64_t value) const {
+  auto found = excluded.find(form);
+  return found != excluded.end() && std::find(found->second.begin(), found->second.end(), value) != found->second.end();
 }
 
 void ExprPool::State::refine(int32_t symbol, Range range) {
@@ -32,11 +38,8 @@ void ExprPool::State::refine(int32_t symbol, Range range) {
   TENON_CHECK(narrowed.min <= narrowed.max, "[refine] expected a value of {} in {}, got {}", info.name, str(info.range),
               str(range));
   info.range = narrowed;
-  if (auto found = excluded.find(info.expr); found != excluded.end()) {
-    auto gone = [&](int64_t value) { return std::find(found->second.begin(), found->second.end(), value) != found->second.end(); };
-    while (info.range.min < info.range.max && gone(info.range.min)) ++info.range.min;
-    while (info.range.min < info.range.max && gone(info.range.max)) --info.range.max;
-  }
+  while (info.range.min < info.range.max && excludes(info.expr, info.range.min)) ++info.range.min;
+  while (info.range.min < info.range.max && excludes(info.expr, info.range.max)) --info.range.max;
   learnt();
 }
 
@@ -76,8 +79,9 @@ void ExprPool::State::learn_bound(Expr linear, Range wanted) {
   auto [entry, added] = bounds.emplace(n.form, narrowed);
   entry->second = narrowed;
   if (added) {
+    int32_t newest = n.form.node()->newest_symbol;
     for (const Term& term : decompose(n.form).terms)
-      if (term.monomial.node()->newest_symbol == n.form.node()->newest_symbol) forms_by_term[term.monomial].push_back(n.form);
+      if (term.monomial.node()->newest_symbol == newest) forms_by_term[term.monomial].push_back(n.form);
   }
   learnt();
   propagate(n.form, narrowed);
@@ -157,8 +161,7 @@ void ExprPool::State::learn_unequal(Expr linear, int64_t value) {
   std::optional<int64_t> shifted = checked_add(value, -n.offset);
   if (!shifted || *shifted % n.scale != 0) return;
   value = *shifted / n.scale;
-  std::vector<int64_t>& values = excluded[n.form];
-  if (std::find(values.begin(), values.end(), value) == values.end()) values.push_back(value);
+  if (!excludes(n.form, value)) excluded[n.form].push_back(value);
   learnt();
   Range known = range(n.form);
   if (known.min == value) learn_bound(n.form, {value + 1, Range::kMax});
@@ -167,8 +170,8 @@ void ExprPool::State::learn_unequal(Expr linear, int64_t value) {
 
 void ExprPool::State::assume(Expr condition) {
   Expr plain = simplify(as_condition(condition));
-  TENON_CHECK(!plain.is_constant(0), "[assume] expected a condition that can hold, got {}, known to be false",
-              condition.str());
+  TENON_CHECK(!plain.is_constant(0), "[assume] expected a condition that can hold, got {}",
+              condition.is_constant() ? "one that is known to be false" : condition.str() + ", known to be false");
   if (plain.is_constant()) return;
   truths.insert(condition);
   truths.insert(plain);
@@ -202,7 +205,8 @@ std::optional<bool> ExprPool::known(Expr condition) const {
   Expr plain = state.simplify(condition);
   if (plain.is_constant()) return plain.constant() != 0;
   if (state.truths.contains(condition) || state.truths.contains(plain)) return true;
-  if (state.truths.contains(state.logical_not(plain))) return false;
+  Expr negation = state.logical_not(plain);
+  if (negation.is_constant(1) || state.truths.contains(negation)) return false;
   return std::nullopt;
 }
 

@@ -91,11 +91,7 @@ Expr ExprPool::State::equal(Op op, Expr a, Expr b) {
   }
   Expr args[] = {n.form, constant(-n.offset / n.scale)};
   int64_t value = args[1].constant();
-  auto excludes = [&] {
-    auto found = excluded.find(n.form);
-    return found != excluded.end() && std::find(found->second.begin(), found->second.end(), value) != found->second.end();
-  };
-  if (excludes() || prove_lt(args[0], args[1]) || prove_lt(args[1], args[0])) {
+  if (excludes(n.form, value) || prove_lt(args[0], args[1]) || prove_lt(args[1], args[0])) {
     fire(Rule::EqDisproved);
     return constant(op != Op::Eq);
   }

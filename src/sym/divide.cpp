@@ -92,11 +92,10 @@ std::optional<ExprPool::State::Partial> ExprPool::State::partial_split(Expr a, E
     if (c.is_constant(1) || c == b || c == tried) continue;
     tried = c;
     if (!positive(c)) continue;
-    Expr e = divide_exactly(b, candidate);
-    if (!positive(e)) continue;
     Split parts = split(a, c);
+    // b and c are positive, so b / c is.
     if (prove_le(constant(0), parts.remainder) && prove_lt(parts.remainder, c))
-      return Partial{c, parts.quotient, parts.remainder, e};
+      return Partial{c, parts.quotient, parts.remainder, divide_exactly(b, candidate)};
   }
   return std::nullopt;
 }

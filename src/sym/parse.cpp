@@ -89,8 +89,7 @@ class Parser {
     }
     if (at_ < text_.size() && digit(text_[at_])) return number();
     size_t end = at_;
-    while (end < text_.size() && (std::isalnum(static_cast<unsigned char>(text_[end])) || text_[end] == '_' || text_[end] == '.'))
-      ++end;
+    while (end < text_.size() && name_letter(text_[end])) ++end;
     if (end == at_) expected("a number, a symbol or \"(\"");
     size_t begin = std::exchange(at_, end);
     std::string_view name = text_.substr(begin, end - begin);
@@ -116,6 +115,7 @@ class Parser {
     } while (!accept(")"));
     return result;
   }
+  static bool name_letter(unsigned char letter) { return std::isalnum(letter) || letter == '_' || letter == '.'; }
   static bool digit(char letter) { return letter >= '0' && letter <= '9'; }
   Expr number() {
     int64_t value = 0;

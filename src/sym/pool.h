@@ -50,8 +50,8 @@ struct Sum {
   size_t size() const { return terms.size() + (constant != 0); }
 };
 
-// Structural order: symbols in order of creation, products by their factors. It depends on no address and no history, so
-// that equal programs print equally.
+// Structural order: symbols in order of creation, products by their factors. It depends on no address and no history,
+// so that equal programs print equally.
 int compare(Expr a, Expr b);
 // The factors of a monomial (itself, if it is no product).
 std::span<const Expr> factors(const Expr& monomial);
@@ -133,7 +133,7 @@ struct ExprPool::State {
   // A common factor of all terms of `a` and `b`, made of a constant and symbols.
   Term common_factor(Expr a, Expr b);
   Expr divide_exactly(Expr a, const Term& by);
-  // a = c*x + j with 0 <= j < c, and b = c*e with e positive.
+  // a = c*x + j with 0 <= j < c, and b = c*e, for a positive b.
   struct Partial {
     Expr c, x, j, e;
   };
@@ -167,6 +167,7 @@ struct ExprPool::State {
   void learn_bound(Expr linear, Range range);
   void learn_equal(Expr linear, int64_t value);
   void learn_unequal(Expr linear, int64_t value);
+  bool excludes(Expr form, int64_t value) const;
   void propagate(Expr linear, Range range);
   bool solve(Expr linear, int64_t value);
   void relearn();
@@ -190,11 +191,11 @@ struct ExprPool::State {
   std::unordered_map<std::string, int32_t> symbol_ids;
 
   uint64_t epoch = 1;
-  std::unordered_map<Expr, Range> bounds;                        // facts on linear forms (no symbols: those have their own)
-  std::unordered_map<Expr, std::vector<Expr>> forms_by_term;     // monomial → forms in which it holds the newest symbol
-  std::unordered_map<Expr, std::vector<int64_t>> excluded;       // form → values that it does not take
-  std::unordered_set<Expr> truths;                               // conditions that hold, as they were assumed
-  std::unordered_map<int32_t, Expr> solutions;                   // symbol → what it equals
+  std::unordered_map<Expr, Range> bounds;                     // of linear forms; lone symbols have their own
+  std::unordered_map<Expr, std::vector<Expr>> forms_by_term;  // monomial → forms in which it holds the newest symbol
+  std::unordered_map<Expr, std::vector<int64_t>> excluded;    // form → values that it does not take
+  std::unordered_set<Expr> truths;                            // conditions that hold, as they were assumed
+  std::unordered_map<int32_t, Expr> solutions;                // symbol → what it equals
 
   // Valid for one epoch.
   std::unordered_map<Key, Expr, KeyHash> memo;

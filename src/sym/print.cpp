@@ -82,7 +82,10 @@ std::string print_comparison(Expr expr, const char* sign, const char* reversed) 
 
 std::string print(Expr expr, int level) {
   switch (expr.op()) {
-    case Op::Constant: return parenthesised(fmt::format("{}", expr.constant()), expr.constant() < 0 ? kSum : kAtom, level);
+    case Op::Constant: {
+      int64_t value = expr.constant();
+      return parenthesised(fmt::format("{}", value), value < 0 ? kSum : kAtom, level);
+    }
     case Op::Symbol: return expr.name();
     case Op::Add:
     case Op::Mul: {

@@ -1,8 +1,8 @@
 // Proofs of `e <= 0`. Each step replaces a term of `e` by something that is not smaller; the work is bounded, so a
 // failure means nothing.
 //
-// A fact is used only to do away with its newest symbol. That keeps the search short, and it respects the scope of loops:
-// `i < n`, with `i >= 0`, says that n is positive, but only where i exists, and i is the newer one.
+// A fact is used only to do away with its newest symbol. That keeps the search short, and it respects the scope of
+// loops: `i < n`, with `i >= 0`, says that n is positive, but only where i exists, and i is the newer one.
 #include "pool.h"
 
 namespace tenon::sym {

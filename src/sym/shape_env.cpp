@@ -80,9 +80,9 @@ bool ShapeEnv::decide(Expr condition) {
   }
   if (!answer) {
     throw DataDependentError(fmt::format("{} expected a condition that sizes decide, got {}, which depends on data{}\n"
-                                         "  to go on as if it held, write: check({})",
+                                         "  to settle it, write check({}) or check({}) before this place",
                                          bracketed_place("decide"), condition.str(), describe_symbols(*this, condition),
-                                         condition.str()));
+                                         condition.str(), logical_not(condition).str()));
   }
   bool holds = *answer != 0;
   // Not assumed either: what is assumed must be guarded.
@@ -102,10 +102,10 @@ int64_t ShapeEnv::pin(Expr expr) {
     value = hint(expr);
   }
   if (!value) {
-    throw DataDependentError(fmt::format("{} expected a number that is known at capture, got {}, which depends on data{}\n"
-                                         "  to go on with one value, write: check({} == ...)",
-                                         bracketed_place("int64_t"), expr.str(), describe_symbols(*this, expr),
-                                         expr.str()));
+    throw DataDependentError(
+        fmt::format("{} expected a number that is known at capture, got {}, which depends on data{}\n"
+                    "  to settle it, write check({} == ...) before this place",
+                    bracketed_place("int64_t"), expr.str(), describe_symbols(*this, expr), expr.str()));
   }
   bool holds = decide(eq(expr, pool_->constant(*value)));
   TENON_ASSERT(holds, "{} is not its hint, {}", expr.str(), *value);
@@ -117,10 +117,16 @@ void ShapeEnv::check(Expr condition, const std::string& message) {
   if (known.value_or(false)) return;
   std::optional<int64_t> answer = hint(condition);
   bool is_false = known.has_value() || (answer && *answer == 0);
-  TENON_CHECK(!is_false, "{} {}: expected {}, got{}", bracketed_place("check"), message, condition.str(),
-              condition.is_constant() ? std::string(" a condition that never holds") : describe_symbols(*this, condition));
+  if (is_false) {
+    std::string got = condition.is_constant() ? " a condition that never holds" : describe_symbols(*this, condition);
+    fail("{} {}: expected {}, got{}", bracketed_place("check"), message, condition.str(), got);
+  }
   if (!answer) deferred_.push_back({condition, message});
   pool_->assume(condition);
+}
+
+void ShapeEnv::check(const SymBool& condition, const std::string& message) {
+  check(condition.is_symbolic() ? condition.expr() : pool_->constant(bool(condition)), message);
 }
 
 std::string ShapeEnv::str() const {

@@ -9,7 +9,8 @@ using sym::ShapeEnv;
 // The environment of two operands, at least one of which is symbolic.
 template <typename T>
 const Ref<ShapeEnv>& common_env(const T& a, const T& b) {
-  TENON_ASSERT(!a.env() || !b.env() || a.env() == b.env(), "{} and {} belong to different environments", a.str(), b.str());
+  TENON_ASSERT(!a.env() || !b.env() || a.env() == b.env(), "{} and {} belong to different environments", a.str(),
+               b.str());
   return a.env() ? a.env() : b.env();
 }
 

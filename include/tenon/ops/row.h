@@ -77,6 +77,7 @@ class Element {
 struct ElementRule {
   std::function<Lane(Element&)> body;
   bool random = false;
+  bool uninitialised = false;  // eager leaves the memory as it is; in a graph, where only its geometry is read, it costs nothing
 };
 
 // How a view addresses: output coordinates to input coordinates.

@@ -90,6 +90,12 @@ class RowBuilder {
     row_->element.random = true;
     return std::move(*this);
   }
+  RowBuilder&& uninitialised() && {
+    row_->kind = Kind::Element;
+    row_->element.body = [](Element& e) { return e.builder().constant(int64_t{0}, e.dtype()); };
+    row_->element.uninitialised = true;
+    return std::move(*this);
+  }
   RowBuilder&& ignores(std::string argument) && {
     row_->ignored.push_back(std::move(argument));
     return std::move(*this);

@@ -7,9 +7,9 @@
 //
 // Normal form: `Add` has at most one constant, first; `Mul` has at most one constant, first, and no `Add`
 // beside a constant factor (products of sums are expanded when the result has at most 16 terms); arguments are
-// sorted: symbols by creation, then by structure. `FloorDiv` and `Mod` round towards minus infinity; dividing by zero is undefined.
-// A comparison is `Eq`, `Ne`, `Lt`, `Le` with all symbols on the left and the constant on the right; booleans
-// are 0 and 1.
+// sorted by structure, symbols in order of creation. `FloorDiv` and `Mod` round towards minus infinity; dividing
+// by zero is undefined. A comparison is `Eq`, `Ne` or `Le` (`a < b` becomes `a - b <= -1`) with all symbols on the
+// left and the constant on the right; booleans are 0 and 1. Negation is pushed inwards.
 //
 // What it is not: it knows no hints and no guards (`ShapeEnv` does), and no floating point.
 #pragma once

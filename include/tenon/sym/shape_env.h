@@ -15,6 +15,7 @@
 namespace tenon {
 
 class SymInt;
+class SymBool;
 
 class DataDependentError : public Error {
  public:
@@ -50,6 +51,7 @@ class ShapeEnv : public Counted {
   // The user's (or an operator's) promise: refines what is known, records no guard; for backed conditions that
   // are false at the hint, an Error. Unbacked conditions are kept in `deferred_checks()`.
   void check(Expr condition, const std::string& message);
+  void check(const SymBool& condition, const std::string& message);
 
   std::optional<int64_t> hint(Expr expr) const;
   const std::string& source(int32_t symbol_id) const;  // empty for unbacked symbols

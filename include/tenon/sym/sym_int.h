@@ -116,6 +116,11 @@ inline SymBool operator<=(const SymInt& a, const SymInt& b) { return !(b < a); }
 inline SymBool operator>=(const SymInt& a, const SymInt& b) { return !(a < b); }
 SymBool operator&&(const SymBool& a, const SymBool& b);
 SymBool operator||(const SymBool& a, const SymBool& b);
+// Beside a plain bool; without these the built-in operators would compete.
+inline SymBool operator&&(bool a, const SymBool& b) { return SymBool(a) && b; }
+inline SymBool operator&&(const SymBool& a, bool b) { return a && SymBool(b); }
+inline SymBool operator||(bool a, const SymBool& b) { return SymBool(a) || b; }
+inline SymBool operator||(const SymBool& a, bool b) { return a || SymBool(b); }
 
 // True only if it is known without asking; never guards.
 bool statically_true(const SymBool& condition);
@@ -135,6 +140,3 @@ class SymInts : public SmallVector<SymInt, 5> {
 std::string str(std::span<const SymInt> list);  // "[2, s0, 3]"
 
 }  // namespace tenon
-
-// `Ref<ShapeEnv>` needs the whole class.
-#include <tenon/sym/shape_env.h>

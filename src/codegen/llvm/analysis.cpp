@@ -63,8 +63,10 @@ void Analysis::visit(const Block& block, const Loop* vector_loop) {
     for (loop::ValueId operand : op.operands)
       if (operand != loop::kNone) varies = varies || varying(operand);
     if (op.code == OpCode::BindIndex) {
-      if (varies) varying_symbols_.insert(op.index.symbol_id());
-      else varying_symbols_.erase(op.index.symbol_id());
+      if (varies)
+        varying_symbols_.insert(op.index.symbol_id());
+      else
+        varying_symbols_.erase(op.index.symbol_id());
     }
     if (op.result == loop::kNone) continue;
     varying_values_[static_cast<size_t>(op.result)] = varies;

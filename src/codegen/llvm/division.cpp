@@ -15,8 +15,8 @@ llvm::Type* with_element(Value* like, llvm::Type* element) {
   return vector ? llvm::VectorType::get(element, vector->getElementCount()) : element;
 }
 
-// The floor of a/b, computed in double: exact while |a| < 2^52. Out-of-range conversions are undefined in LLVM, so what a
-// zero divisor gives is replaced first.
+// The floor of a/b, computed in double: exact while |a| < 2^52. Out-of-range conversions are undefined in LLVM, so what
+// a zero divisor gives is replaced first.
 Value* floor_of_ratio(Context& context, Value* a, Value* b) {
   llvm::IRBuilder<>& builder = context.b;
   llvm::Type* real = with_element(a, builder.getDoubleTy());
@@ -78,15 +78,16 @@ DivisionResult truncating_division(Context& context, Dtype dtype, Value* a, Valu
     if (traits(dtype).is_signed) {
       const unsigned width = type->getScalarSizeInBits();
       Value* least = constant(a, static_cast<int64_t>(uint64_t{1} << 63) >> (64 - width));
-      unsafe = builder.CreateOr(unsafe, builder.CreateAnd(builder.CreateICmpEQ(a, least),
-                                                          builder.CreateICmpEQ(b, constant(b, -1))));
+      unsafe = builder.CreateOr(
+          unsafe, builder.CreateAnd(builder.CreateICmpEQ(a, least), builder.CreateICmpEQ(b, constant(b, -1))));
     }
     // Divided by 1 instead, the smallest number is its own quotient.
     Value* safe = builder.CreateSelect(unsafe, constant(b, 1), b);
     quotient = traits(dtype).is_signed ? builder.CreateSDiv(a, safe) : builder.CreateUDiv(a, safe);
   } else {
     llvm::Type* wide = with_element(a, builder.getInt32Ty());
-    llvm::Type* real = with_element(a, type->getScalarSizeInBits() <= 16 ? builder.getFloatTy() : builder.getDoubleTy());
+    llvm::Type* real =
+        with_element(a, type->getScalarSizeInBits() <= 16 ? builder.getFloatTy() : builder.getDoubleTy());
     Value* safe = builder.CreateSelect(by_zero, constant(b, 1), b);
     auto to_real = [&](Value* v) {
       return traits(dtype).is_signed ? builder.CreateSIToFP(v, real) : builder.CreateUIToFP(v, real);

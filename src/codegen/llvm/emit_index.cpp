@@ -1,6 +1,6 @@
 // Index expressions: each is emitted in the outermost scope where its symbols are known.
-#include "emitter.h"
 #include "division.h"
+#include "emitter.h"
 
 #include <llvm/ADT/STLExtras.h>
 
@@ -64,20 +64,33 @@ Value* Emitter::build_scalar(Expr expr) {
       int level;
       return sum_of(llvm::ArrayRef<Expr>(args.data(), args.size()), &level);
     }
-    case Op::Mul: return fold([&](Value* a, Value* b) { return b_.CreateMul(a, b); });
-    case Op::FloorDiv: return index_floor_div(context_, argument(0), argument(1), false).quotient;
-    case Op::Mod: return index_floor_div(context_, argument(0), argument(1), false).remainder;
-    case Op::Min: return fold([&](Value* a, Value* b) { return b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, a, b); });
-    case Op::Max: return fold([&](Value* a, Value* b) { return b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, a, b); });
-    case Op::Eq: return truth(b_.CreateICmpEQ(argument(0), argument(1)));
-    case Op::Ne: return truth(b_.CreateICmpNE(argument(0), argument(1)));
-    case Op::Lt: return truth(b_.CreateICmpSLT(argument(0), argument(1)));
-    case Op::Le: return truth(b_.CreateICmpSLE(argument(0), argument(1)));
-    case Op::And: return fold([&](Value* a, Value* b) { return b_.CreateAnd(a, b); });
-    case Op::Or: return fold([&](Value* a, Value* b) { return b_.CreateOr(a, b); });
-    case Op::Not: return b_.CreateXor(argument(0), b_.getInt64(1));
+    case Op::Mul:
+      return fold([&](Value* a, Value* b) { return b_.CreateMul(a, b); });
+    case Op::FloorDiv:
+      return index_floor_div(context_, argument(0), argument(1), false).quotient;
+    case Op::Mod:
+      return index_floor_div(context_, argument(0), argument(1), false).remainder;
+    case Op::Min:
+      return fold([&](Value* a, Value* b) { return b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, a, b); });
+    case Op::Max:
+      return fold([&](Value* a, Value* b) { return b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, a, b); });
+    case Op::Eq:
+      return truth(b_.CreateICmpEQ(argument(0), argument(1)));
+    case Op::Ne:
+      return truth(b_.CreateICmpNE(argument(0), argument(1)));
+    case Op::Lt:
+      return truth(b_.CreateICmpSLT(argument(0), argument(1)));
+    case Op::Le:
+      return truth(b_.CreateICmpSLE(argument(0), argument(1)));
+    case Op::And:
+      return fold([&](Value* a, Value* b) { return b_.CreateAnd(a, b); });
+    case Op::Or:
+      return fold([&](Value* a, Value* b) { return b_.CreateOr(a, b); });
+    case Op::Not:
+      return b_.CreateXor(argument(0), b_.getInt64(1));
     case Op::Constant:
-    case Op::Symbol: return scalar_index(expr);
+    case Op::Symbol:
+      return scalar_index(expr);
   }
   TENON_ASSERT(false, "unknown expression {}", expr.str());
 }
@@ -114,19 +127,26 @@ int Emitter::magnitude_bits(Expr expr) const {
   };
   auto bits_of = [](uint64_t number) { return 64 - __builtin_clzll(number | 1); };
   switch (expr.op()) {
-    case Op::Constant: return bits_of(static_cast<uint64_t>(std::abs(expr.constant())));
-    case Op::Symbol: return is_loop_index_[static_cast<size_t>(expr.symbol_id())] ? 40 : 64;
-    case Op::Add: return std::min(64, most() + bits_of(args.size()));
+    case Op::Constant:
+      return bits_of(static_cast<uint64_t>(std::abs(expr.constant())));
+    case Op::Symbol:
+      return is_loop_index_[static_cast<size_t>(expr.symbol_id())] ? 40 : 64;
+    case Op::Add:
+      return std::min(64, most() + bits_of(args.size()));
     case Op::Mul: {
       int all = 0;
       for (Expr argument : args) all += magnitude_bits(argument);
       return std::min(64, all);
     }
-    case Op::FloorDiv: return std::min(64, magnitude_bits(args[0]) + 1);
-    case Op::Mod: return magnitude_bits(args[1]);
+    case Op::FloorDiv:
+      return std::min(64, magnitude_bits(args[0]) + 1);
+    case Op::Mod:
+      return magnitude_bits(args[1]);
     case Op::Min:
-    case Op::Max: return most();
-    default: return 1;
+    case Op::Max:
+      return most();
+    default:
+      return 1;
   }
 }
 
@@ -149,27 +169,38 @@ Value* Emitter::build_vector(Expr expr, int part) {
       }
       return symbols_[static_cast<size_t>(expr.symbol_id())].parts[static_cast<size_t>(part)];
     }
-    case Op::Add: return fold([&](Value* a, Value* b) { return b_.CreateAdd(a, b); });
-    case Op::Mul: return fold([&](Value* a, Value* b) { return b_.CreateMul(a, b); });
+    case Op::Add:
+      return fold([&](Value* a, Value* b) { return b_.CreateAdd(a, b); });
+    case Op::Mul:
+      return fold([&](Value* a, Value* b) { return b_.CreateMul(a, b); });
     case Op::FloorDiv:
     case Op::Mod: {
       const bool small = magnitude_bits(args[0]) <= 52;
       DivisionResult result = index_floor_div(context_, argument(0), argument(1), small);
       return expr.op() == Op::FloorDiv ? result.quotient : result.remainder;
     }
-    case Op::Min: return fold([&](Value* a, Value* b) { return b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, a, b); });
-    case Op::Max: return fold([&](Value* a, Value* b) { return b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, a, b); });
-    case Op::Eq: return truth(b_.CreateICmpEQ(argument(0), argument(1)));
-    case Op::Ne: return truth(b_.CreateICmpNE(argument(0), argument(1)));
-    case Op::Lt: return truth(b_.CreateICmpSLT(argument(0), argument(1)));
-    case Op::Le: return truth(b_.CreateICmpSLE(argument(0), argument(1)));
-    case Op::And: return fold([&](Value* a, Value* b) { return b_.CreateAnd(a, b); });
-    case Op::Or: return fold([&](Value* a, Value* b) { return b_.CreateOr(a, b); });
+    case Op::Min:
+      return fold([&](Value* a, Value* b) { return b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, a, b); });
+    case Op::Max:
+      return fold([&](Value* a, Value* b) { return b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, a, b); });
+    case Op::Eq:
+      return truth(b_.CreateICmpEQ(argument(0), argument(1)));
+    case Op::Ne:
+      return truth(b_.CreateICmpNE(argument(0), argument(1)));
+    case Op::Lt:
+      return truth(b_.CreateICmpSLT(argument(0), argument(1)));
+    case Op::Le:
+      return truth(b_.CreateICmpSLE(argument(0), argument(1)));
+    case Op::And:
+      return fold([&](Value* a, Value* b) { return b_.CreateAnd(a, b); });
+    case Op::Or:
+      return fold([&](Value* a, Value* b) { return b_.CreateOr(a, b); });
     case Op::Not: {
       Value* operand = argument(0);
       return b_.CreateXor(operand, llvm::ConstantInt::get(operand->getType(), 1));
     }
-    case Op::Constant: break;
+    case Op::Constant:
+      break;
   }
   TENON_ASSERT(false, "unknown expression {}", expr.str());
 }
@@ -185,10 +216,14 @@ std::optional<Emitter::Affine> Emitter::affine(Expr expr) {
     int lanes = 0;
     llvm::SmallVector<Expr, 2> factors;
     for (Expr factor : term.args()) {
-      if (is_lane(factor)) ++lanes;
-      else if (analysis_.varying(factor)) return false;
-      else if (factor.is_constant()) constant *= factor.constant();
-      else factors.push_back(factor);
+      if (is_lane(factor))
+        ++lanes;
+      else if (analysis_.varying(factor))
+        return false;
+      else if (factor.is_constant())
+        constant *= factor.constant();
+      else
+        factors.push_back(factor);
     }
     if (lanes != 1) return false;
     if (factors.empty()) return form.constant_stride += constant, true;

@@ -81,7 +81,7 @@ Value* Emitter::load_part(const Address& from, const Buffer& buffer, int part) {
   if (from.kind == Address::Contiguous) {
     Value* pointer = part_pointer(from, element, part);
     raw = vector_->mask ? static_cast<Value*>(b_.CreateMaskedLoad(type, pointer, alignment, vector_->mask,
-                                                                 llvm::Constant::getNullValue(type)))
+                                                                  llvm::Constant::getNullValue(type)))
                         : b_.CreateAlignedLoad(type, pointer, alignment);
   } else {
     raw = b_.CreateMaskedGather(type, lane_pointers(from, buffer, base, part), alignment, vector_->mask,

@@ -79,12 +79,18 @@ void Emitter::emit_bind_index(const Op& op) {
 
 void Emitter::emit_op(const Op& op) {
   switch (op.code) {
-    case OpCode::Load: return emit_load(op);
-    case OpCode::Store: return emit_store(op);
-    case OpCode::Check: return emit_check(op);
-    case OpCode::BindIndex: return emit_bind_index(op);
-    case OpCode::Reduce: return emit_reduce(op);
-    case OpCode::Constant: return define(op.result, {{constant_of(op)}, 0});
+    case OpCode::Load:
+      return emit_load(op);
+    case OpCode::Store:
+      return emit_store(op);
+    case OpCode::Check:
+      return emit_check(op);
+    case OpCode::BindIndex:
+      return emit_bind_index(op);
+    case OpCode::Reduce:
+      return emit_reduce(op);
+    case OpCode::Constant:
+      return define(op.result, {{constant_of(op)}, 0});
     case OpCode::Parameter:
       return define(op.result, {{at(place_of(0), [&] { return parameter_of(op); })}, 0});
     case OpCode::Index: {
@@ -97,8 +103,10 @@ void Emitter::emit_op(const Op& op) {
       }
       return define(op.result, std::move(result));
     }
-    case OpCode::Random: return emit_random(op);
-    default: return emit_computation(op);
+    case OpCode::Random:
+      return emit_random(op);
+    default:
+      return emit_computation(op);
   }
 }
 
@@ -158,7 +166,9 @@ void Emitter::emit_random(const Op& op) {
         key[0] = low(b_.CreateAdd(key[0], number(element, kPhiloxWeyl0)));
         key[1] = low(b_.CreateAdd(key[1], number(element, kPhiloxWeyl1)));
       }
-      auto bit = [&](uint64_t mask) { return b_.CreateICmpNE(b_.CreateAnd(element, number(element, mask)), number(element, 0)); };
+      auto bit = [&](uint64_t mask) {
+        return b_.CreateICmpNE(b_.CreateAnd(element, number(element, mask)), number(element, 0));
+      };
       Value* first = b_.CreateSelect(bit(1), counter[1], counter[0]);
       Value* second = b_.CreateSelect(bit(1), counter[3], counter[2]);
       result.parts.push_back(b_.CreateSelect(bit(2), second, first));

@@ -5,8 +5,8 @@
 // rest, one vector at a time, with a mask.
 //
 // Code goes into scopes: the function, then for every loop its entry (run once, only if there is an iteration) and its
-// body. What does not depend on the body goes into the entry: a loop-invariant load is not repeated, and not made when the
-// loop is empty.
+// body. What does not depend on the body goes into the entry: a loop-invariant load is not repeated, and not made when
+// the loop is empty.
 #pragma once
 
 #include "analysis.h"
@@ -22,7 +22,8 @@ namespace tenon::codegen {
 
 void emit_kernel(const loop::Kernel& kernel, const TargetSpec& target, llvm::Module& module);
 
-// A value: one scalar, or one vector per part of the current vector loop. `level` is the scope from which on it is known.
+// A value: one scalar, or one vector per part of the current vector loop. `level` is the scope from which on it is
+// known.
 struct Parts {
   llvm::SmallVector<llvm::Value*, 4> parts;
   int level = 0;
@@ -42,11 +43,11 @@ class Emitter {
   };
   struct VectorLoop {
     int32_t symbol = -1;
-    int level = 0;                  // of its body
+    int level = 0;  // of its body
     int parts = 1;
-    llvm::Value* index = nullptr;   // of lane 0 of part 0
-    llvm::Value* mask = nullptr;    // of the lanes that exist; null: all
-    bool streaming = false;         // stores to streaming buffers are aligned to vectors
+    llvm::Value* index = nullptr;  // of lane 0 of part 0
+    llvm::Value* mask = nullptr;   // of the lanes that exist; null: all
+    bool streaming = false;        // stores to streaming buffers are aligned to vectors
   };
   struct Reduction {
     const loop::Op* op;
@@ -55,9 +56,9 @@ class Emitter {
   // Where an access goes, as seen from lane 0 of part 0.
   struct Address {
     enum Kind { Uniform, Contiguous, Strided, Scattered } kind;
-    llvm::Value* pointer = nullptr;       // all but Scattered
-    llvm::Value* lane_offsets = nullptr;  // Strided: elements, a vector
-    llvm::Value* part_step = nullptr;     // Strided: elements from one part to the next
+    llvm::Value* pointer = nullptr;              // all but Scattered
+    llvm::Value* lane_offsets = nullptr;         // Strided: elements, a vector
+    llvm::Value* part_step = nullptr;            // Strided: elements from one part to the next
     llvm::SmallVector<llvm::Value*, 4> indices;  // Scattered: vectors
     int level = 0;
   };
@@ -149,9 +150,9 @@ class Emitter {
   llvm::Function* function_ = nullptr;
   std::vector<Scope> scopes_;
   std::vector<llvm::Value*> buffers_, scalars_;
-  std::vector<Parts> symbols_;        // by symbol id
-  std::vector<int> symbol_levels_;    // by symbol id
-  std::vector<bool> is_loop_index_;   // by symbol id
+  std::vector<Parts> symbols_;       // by symbol id
+  std::vector<int> symbol_levels_;   // by symbol id
+  std::vector<bool> is_loop_index_;  // by symbol id
   std::unordered_map<const sym::ExprNode*, int> levels_;
   std::vector<Parts> values_;
   std::vector<std::vector<Reduction>*> reductions_;  // of the loops around, innermost last

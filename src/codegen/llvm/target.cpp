@@ -6,6 +6,7 @@
 #include <llvm/ADT/StringMap.h>
 #include <llvm/Config/llvm-config.h>
 #include <llvm/MC/TargetRegistry.h>
+#include <llvm/Support/CommandLine.h>
 #include <llvm/Support/TargetSelect.h>
 #include <llvm/TargetParser/Host.h>
 
@@ -74,24 +75,34 @@ Pool& machine_pool() {
 }
 int slot(int bits) { return bits == 128 ? 0 : bits == 256 ? 1 : 2; }
 
+// Sets one of LLVM's own switches, which are reached by name only.
+void set_llvm_switch(const char* switch_name, bool on) {
+  auto& all = llvm::cl::getRegisteredOptions();
+  auto found = all.find(switch_name);
+  TENON_ASSERT(found != all.end(), "LLVM has no switch {}", switch_name);
+  static_cast<llvm::cl::opt<bool>*>(found->second)->setValue(on);
+}
+
 llvm::TargetMachine* make_machine(int bits) {
   static std::once_flag once;
   std::call_once(once, [] {
     llvm::InitializeNativeTarget();
     llvm::InitializeNativeTargetAsmPrinter();
+    // A third of the time of a small kernel, and the emitter's addresses are already simple.
+    set_llvm_switch("disable-lsr", true);
   });
   std::string error;
   const std::string triple = llvm::sys::getProcessTriple();
   const llvm::Target* target = llvm::TargetRegistry::lookupTarget(triple, error);
   TENON_ASSERT(target, "{}", error);
-  TargetSpec spec = target_spec(bits);
+  const TargetSpec& spec = target_spec(bits);
   llvm::TargetOptions options;
   options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
   options.EnableFastISel = false;
   options.TrapUnreachable = false;
   llvm::TargetMachine* machine =
-      target->createTargetMachine(triple, spec.cpu, spec.features, options, llvm::Reloc::PIC_,
-                                  llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default, /*JIT=*/true);
+      target->createTargetMachine(triple, spec.cpu, spec.features, options, llvm::Reloc::PIC_, llvm::CodeModel::Small,
+                                  llvm::CodeGenOptLevel::Default, /*JIT=*/true);
   TENON_ASSERT(machine, "no target machine for {}", triple);
   machine->setFastISel(false);
   return machine;
@@ -115,7 +126,7 @@ void set_isa(int bits) {
   forced_bits = std::min(bits, host_bits());
 }
 
-TargetSpec target_spec(int bits) {
+static TargetSpec make_spec(int bits) {
   TargetSpec spec;
   spec.bits = bits;
   spec.lanes = bits / 32;
@@ -125,8 +136,14 @@ TargetSpec target_spec(int bits) {
   return spec;
 }
 
+// Made once: asking the host for its features is slow, above all inside a virtual machine.
+const TargetSpec& target_spec(int bits) {
+  static const TargetSpec specs[] = {make_spec(128), make_spec(256), make_spec(512)};
+  return specs[slot(bits)];
+}
+
 std::string target_description() {
-  TargetSpec spec = target_spec(isa_bits());
+  const TargetSpec& spec = target_spec(isa_bits());
   return fmt::format("{}-bit {} {} llvm {} tenon {}{}", spec.bits, spec.cpu, spec.features, LLVM_VERSION_STRING,
                      kVersion, bounds_checks() ? " bounds" : "");
 }

@@ -9,15 +9,15 @@
 namespace tenon::codegen {
 
 struct TargetSpec {
-  int bits = 128;             // the widest vectors
-  int lanes = 4;              // lanes of every vector, whatever the dtype: bits / 32
+  int bits = 128;  // the widest vectors
+  int lanes = 4;   // lanes of every vector, whatever the dtype: bits / 32
   bool has_fma = false;
-  bool has_half = false;      // conversions between float16 and float32 (F16C)
-  std::string cpu;            // as LLVM names it
-  std::string features;       // "+avx2,+fma,…"
+  bool has_half = false;  // conversions between float16 and float32 (F16C)
+  std::string cpu;        // as LLVM names it
+  std::string features;   // "+avx2,+fma,…"
 };
 
-TargetSpec target_spec(int bits);
+const TargetSpec& target_spec(int bits);
 // The widest vectors of the host: 128, 256 or 512.
 int host_bits();
 

@@ -35,9 +35,9 @@ INSTANTIATE_TEST_SUITE_P(Widths, AtWidth, testing::Values(512, 256, 128));
 
 RunResult run_compiled(const RandomKernel& random, int pieces) {
   CompiledKernelRef compiled = compile(loop::parse(loop::to_string(random.kernel)));
-  return loop::run(random, [&](const Launch& l) {
-    compiled->entry(l.buffers, l.integers, l.scalars, l.begin, l.end, l.failed);
-  }, pieces);
+  return loop::run(
+      random, [&](const Launch& l) { compiled->entry(l.buffers, l.integers, l.scalars, l.begin, l.end, l.failed); },
+      pieces);
 }
 
 TEST_P(AtWidth, AddsTwoBuffersOfEveryLength) {

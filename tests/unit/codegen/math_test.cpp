@@ -1,5 +1,5 @@
-// The math functions: within 4 ulp of the long double functions of libm over the whole range of their arguments, and the
-// same bits wherever a value stands: in the unrolled body, in the masked rest, or in a loop without vectors.
+// The math functions: within 4 ulp of the long double functions of libm over the whole range of their arguments, and
+// the same bits wherever a value stands: in the unrolled body, in the masked rest, or in a loop without vectors.
 #include <tenon/codegen/compile.h>
 #include <tenon/codegen/object_cache.h>
 #include <tenon/loop/builder.h>
@@ -79,16 +79,44 @@ void call(const CompiledKernelRef& kernel, const T* x, const T* y, T* out, int64
 template <typename T>
 std::vector<T> samples(size_t count, uint64_t seed) {
   using Limits = std::numeric_limits<T>;
-  std::vector<T> result = {0, T(-0.0), 1, -1, 2, -2, T(0.5), T(-0.5), 3, -3, 10, Limits::infinity(), -Limits::infinity(),
-                           Limits::quiet_NaN(), Limits::min(), -Limits::min(), Limits::denorm_min(),
-                           -Limits::denorm_min(), Limits::max(), Limits::lowest(), Limits::epsilon(), 1 - Limits::epsilon(),
-                           1 + Limits::epsilon(), T(1e10), T(-1e10), T(1e30), T(65536), T(88.72), T(-87.4), T(-103.9),
-                           T(709.7), T(-745.1)};
-  for (double point : {0.5, 0.70710678, 1.41421356, 0.41421356, 2.41421356, 0.78539816, 1.57079633, 3.14159265, 1.0, 4.0,
-                       0.34657359, 6.28318531, 102943.70807}) {
+  std::vector<T> result = {0,
+                           T(-0.0),
+                           1,
+                           -1,
+                           2,
+                           -2,
+                           T(0.5),
+                           T(-0.5),
+                           3,
+                           -3,
+                           10,
+                           Limits::infinity(),
+                           -Limits::infinity(),
+                           Limits::quiet_NaN(),
+                           Limits::min(),
+                           -Limits::min(),
+                           Limits::denorm_min(),
+                           -Limits::denorm_min(),
+                           Limits::max(),
+                           Limits::lowest(),
+                           Limits::epsilon(),
+                           1 - Limits::epsilon(),
+                           1 + Limits::epsilon(),
+                           T(1e10),
+                           T(-1e10),
+                           T(1e30),
+                           T(65536),
+                           T(88.72),
+                           T(-87.4),
+                           T(-103.9),
+                           T(709.7),
+                           T(-745.1)};
+  for (double point : {0.5, 0.70710678, 1.41421356, 0.41421356, 2.41421356, 0.78539816, 1.57079633, 3.14159265, 1.0,
+                       4.0, 0.34657359, 6.28318531, 102943.70807}) {
     T value = static_cast<T>(point);
     for (int i = 0; i < 40; ++i) value = std::nextafter(value, T(0));
-    for (int i = 0; i < 80; ++i, value = std::nextafter(value, T(1e30))) result.push_back(value), result.push_back(-value);
+    for (int i = 0; i < 80; ++i, value = std::nextafter(value, T(1e30)))
+      result.push_back(value), result.push_back(-value);
   }
   std::mt19937_64 random(seed);
   std::uniform_real_distribution<double> unit(-1, 1);
@@ -96,11 +124,17 @@ std::vector<T> samples(size_t count, uint64_t seed) {
   while (result.size() < count) {
     switch (random() % 4) {
       case 0:
-        result.push_back(static_cast<T>(std::ldexp(unit(random), lowest + static_cast<int>(random() % (highest - lowest)))));
+        result.push_back(
+            static_cast<T>(std::ldexp(unit(random), lowest + static_cast<int>(random() % (highest - lowest)))));
         break;
-      case 1: result.push_back(static_cast<T>(unit(random) * 20)); break;
-      case 2: result.push_back(static_cast<T>(unit(random) * (sizeof(T) == 4 ? 100 : 750))); break;
-      default: result.push_back(static_cast<T>(unit(random)));
+      case 1:
+        result.push_back(static_cast<T>(unit(random) * 20));
+        break;
+      case 2:
+        result.push_back(static_cast<T>(unit(random) * (sizeof(T) == 4 ? 100 : 750)));
+        break;
+      default:
+        result.push_back(static_cast<T>(unit(random)));
     }
   }
   return result;
@@ -114,7 +148,10 @@ double ulps(T got, Wide exact) {
   if (got == rounded) return std::signbit(got) == std::signbit(rounded) ? 0 : HUGE_VAL;
   if (!std::isfinite(got) || std::isnan(got)) {
     // Overflow may come one step early.
-    return std::isinf(got) && std::abs(exact) >= Wide(std::numeric_limits<T>::max()) * (1 - 4 * Wide(std::numeric_limits<T>::epsilon())) ? 1 : HUGE_VAL;
+    return std::isinf(got) && std::abs(exact) >= Wide(std::numeric_limits<T>::max()) *
+                                                     (1 - 4 * Wide(std::numeric_limits<T>::epsilon()))
+               ? 1
+               : HUGE_VAL;
   }
   if (std::isinf(rounded)) return std::abs(got) == std::numeric_limits<T>::max() ? 1 : HUGE_VAL;
   const T magnitude = std::abs(rounded);
@@ -146,12 +183,13 @@ class MathAtWidth : public testing::TestWithParam<int> {
         double error = ulps(out[i], function.exact(x[i], y[i]));
         if (error > worst) worst = error, where = i;
       }
-      EXPECT_LE(worst, 4.0) << loop::traits(function.code).name << " of " << sizeof(T) * 8 << " bits at " << x[where] << ", "
-                            << y[where] << ": " << out[where] << ", exactly "
+      EXPECT_LE(worst, 4.0) << loop::traits(function.code).name << " of " << sizeof(T) * 8 << " bits at " << x[where]
+                            << ", " << y[where] << ": " << out[where] << ", exactly "
                             << function.exact(x[where], y[where]);
       RecordProperty(std::string(loop::traits(function.code).name), std::to_string(worst));
       if (std::getenv("TENON_PRINT_ULPS"))
-        std::printf("%-8s f%zu %.2f at %g\n", loop::traits(function.code).name.data(), sizeof(T) * 8, worst, double(x[where]));
+        std::printf("%-8s f%zu %.2f at %g\n", loop::traits(function.code).name.data(), sizeof(T) * 8, worst,
+                    double(x[where]));
 
       call(kernel_of<T>(function.code, false), x.data(), y.data(), plain.data(), static_cast<int64_t>(count));
       for (size_t at = 0; at < count;) {
@@ -162,8 +200,10 @@ class MathAtWidth : public testing::TestWithParam<int> {
       }
       for (size_t i = 0; i < count; ++i) {
         if (std::isnan(out[i])) continue;
-        ASSERT_EQ(std::memcmp(&out[i], &plain[i], sizeof(T)), 0) << loop::traits(function.code).name << "(" << x[i] << ")";
-        ASSERT_EQ(std::memcmp(&out[i], &shifted[i], sizeof(T)), 0) << loop::traits(function.code).name << "(" << x[i] << ")";
+        ASSERT_EQ(std::memcmp(&out[i], &plain[i], sizeof(T)), 0)
+            << loop::traits(function.code).name << "(" << x[i] << ")";
+        ASSERT_EQ(std::memcmp(&out[i], &shifted[i], sizeof(T)), 0)
+            << loop::traits(function.code).name << "(" << x[i] << ")";
       }
     }
   }

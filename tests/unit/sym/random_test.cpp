@@ -116,7 +116,10 @@ class RandomTest : public testing::TestWithParam<size_t> {};
 TEST_P(RandomTest, ValuesRangesAndTruthsAgree) {
   const World& world = worlds()[GetParam()];
   // TENON_SEED and TENON_CASES explore further than the suite does.
-  auto setting = [](const char* name, int otherwise) { return std::getenv(name) ? std::atoi(std::getenv(name)) : otherwise; };
+  auto setting = [](const char* name, int otherwise) {
+    const char* text = std::getenv(name);
+    return text != nullptr ? std::atoi(text) : otherwise;
+  };
   std::mt19937 random(static_cast<unsigned>(setting("TENON_SEED", 1234)) + static_cast<unsigned>(GetParam()));
   int cases = setting("TENON_CASES", 1500);
   ExprPool pool;
@@ -165,7 +168,8 @@ TEST_P(RandomTest, ValuesRangesAndTruthsAgree) {
       std::string where;
       for (auto& [name, value] : values) where += "\n" + name + " = " + std::to_string(value);
       FAIL() << mirror::str(tree) << " = " << *expected << "\nbuilt: " << built.str() << " = " << got[0] << " in "
-             << str(range) << "\nsimplified: " << simple.str() << " = " << got[1] << " in " << str(simple_range) << where;
+             << str(range) << "\nsimplified: " << simple.str() << " = " << got[1] << " in " << str(simple_range)
+             << where;
     }
   };
   for (auto& [tree, built] : early) ASSERT_NO_FATAL_FAILURE(check(tree, built));

@@ -70,7 +70,8 @@ void collect_symbols(const Tree& tree, Values& values) {
 }
 
 Tree fix(const Tree& tree, const Values& fixed) {
-  if (auto found = fixed.find(tree->name); tree->op == "x" && found != fixed.end()) return mirror::number(found->second);
+  auto found = fixed.find(tree->name);
+  if (tree->op == "x" && found != fixed.end()) return mirror::number(found->second);
   auto copy = std::make_shared<mirror::Node>(*tree);
   for (Tree& arg : copy->args) arg = fix(arg, fixed);
   return copy;
@@ -117,26 +118,29 @@ z3::check_result refute_for_small_factors(const Statement& statement) {
   return worst;
 }
 
+// Gives `values` every combination of small values of at least `least`.
+void for_small_values(Values& values, int64_t least, const std::function<void()>& visit) {
+  int64_t reach = values.size() <= 3 ? 8 : values.size() == 4 ? 5 : 3;
+  std::function<void(Values::iterator)> walk = [&](Values::iterator at) {
+    if (at == values.end()) return visit();
+    for (at->second = std::max(-reach, least); at->second <= reach && !testing::Test::HasFatalFailure(); ++at->second)
+      walk(std::next(at));
+  };
+  walk(values.begin());
+}
+
 // Counts the assignments in which the rule says something; fails on one in which it is wrong.
 int try_small_values(const Statement& statement) {
   Tree from = mirror::parse(statement.from), to = mirror::parse(statement.to), when = mirror::parse(statement.when);
   Values values;
   for (const Tree& tree : {from, to, when}) collect_symbols(tree, values);
-  std::vector<int64_t*> slots;
-  for (auto& [name, value] : values) slots.push_back(&value);
-  int64_t reach = slots.size() <= 3 ? 8 : slots.size() == 4 ? 5 : 3;
   int applied = 0;
-  std::function<void(size_t)> walk = [&](size_t at) {
-    if (at < slots.size()) {
-      for (*slots[at] = -reach; *slots[at] <= reach && !testing::Test::HasFatalFailure(); ++*slots[at]) walk(at + 1);
-      return;
-    }
+  for_small_values(values, Range::kMin, [&] {
     std::optional<int64_t> left = mirror::evaluate(from, values);
     if (!left || mirror::evaluate(when, values).value_or(0) == 0) return;
     ++applied;
     ASSERT_EQ(mirror::evaluate(to, values), left) << statement.name << testing::PrintToString(values);
-  };
-  walk(0);
+  });
   return applied;
 }
 
@@ -165,6 +169,33 @@ TEST(RulesTest, HoldForAllIntegers) {
 TEST(RulesTest, AWrongRuleIsRefuted) {
   EXPECT_EQ(refute({Rule::Count, "wrong", "FloorDiv(x, -n)", "-FloorDiv(x, n)", "1"}), z3::sat);
   EXPECT_EQ(refute({Rule::Count, "wrong", "Min(x, y)", "x", "1"}), z3::sat);
+}
+
+// The left sides, and the right ones, where nothing or little is known: a rule that forgets its condition shows here.
+TEST(RulesTest, AreNotUsedWithoutTheirConditions) {
+  for (int64_t least : {Range::kMin, int64_t{0}, int64_t{1}}) {
+    for (const Statement& statement : statements()) {
+      for (const char* text : {statement.from, statement.to, statement.when}) {
+        SCOPED_TRACE(std::string(statement.name) + ": " + text);
+        Tree tree = mirror::parse(text);
+        Values values;
+        collect_symbols(tree, values);
+        ExprPool pool;
+        for (auto& [name, value] : values) pool.symbol(name, {least, Range::kMax});
+        Expr built = mirror::build(tree, pool);
+        ExprProgram program({&built, 1});
+        std::vector<int64_t> by_id(values.size());
+        for_small_values(values, least, [&] {
+          std::optional<int64_t> expected = mirror::evaluate(tree, values);
+          if (!expected) return;
+          std::transform(values.begin(), values.end(), by_id.begin(), [](auto& entry) { return entry.second; });
+          int64_t got = 0;
+          program.run(by_id, {&got, 1});
+          ASSERT_EQ(got, *expected) << built.str() << testing::PrintToString(values);
+        });
+      }
+    }
+  }
 }
 
 struct Example {

@@ -30,7 +30,7 @@ Real scale(Real y, Whole n) {
 
 // NaN stays.
 Real clamp(Real x, double low, double high) {
-  Real below = select(x < high, x, select(is_nan(x), x, high));
+  Real below = select(x > high, high, x);
   return select(below < low, low, below);
 }
 
@@ -44,7 +44,8 @@ Real exp(Real x) {
 Real exp2(Real x) {
   x = x.is_double() ? clamp(x, -1076, 1025) : clamp(x, -151, 129);
   Nearest n = nearest(x);
-  return scale(1.0 + exp_minus_one_near_zero((x - n.real) * (x.is_double() ? 0x1.62e42fefa39efp-1 : 0x1.62e43p-1)), n.integer);
+  return scale(1.0 + exp_minus_one_near_zero((x - n.real) * (x.is_double() ? 0x1.62e42fefa39efp-1 : 0x1.62e43p-1)),
+               n.integer);
 }
 
 Real expm1(Real x) {

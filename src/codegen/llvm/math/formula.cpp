@@ -85,7 +85,8 @@ Real floor(Real a) { return intrinsic(llvm::Intrinsic::floor, a); }
 Real round_even(Real a) { return intrinsic(llvm::Intrinsic::roundeven, a); }
 Real truncate(Real a) { return intrinsic(llvm::Intrinsic::trunc, a); }
 Real copy_sign(Real magnitude, Real sign) {
-  return real(magnitude, magnitude.context->b.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, magnitude.value, sign.value));
+  return real(magnitude,
+              magnitude.context->b.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, magnitude.value, sign.value));
 }
 
 Truth operator<(Real a, Real b) { return compare(a, llvm::CmpInst::FCMP_OLT, b); }

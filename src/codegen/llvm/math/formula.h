@@ -99,16 +99,16 @@ Whole operator-(Whole a, int64_t b);
 Whole operator&(Whole a, int64_t b);
 Whole operator|(Whole a, int64_t b);
 Whole operator<<(Whole a, int bits);
-Whole operator>>(Whole a, int bits);          // arithmetic
+Whole operator>>(Whole a, int bits);  // arithmetic
 Whole shift_right_unsigned(Whole a, int bits);
 Truth operator==(Whole a, int64_t b);
 Truth operator!=(Whole a, int64_t b);
 Truth operator>(Whole a, int64_t b);
 Truth operator<(Whole a, int64_t b);
-Real to_real(Real like, Whole a);             // signed
+Real to_real(Real like, Whole a);  // signed
 
-Real widen(Real a);    // float → double
-Real narrow(Real a);   // double → float
+Real widen(Real a);   // float → double
+Real narrow(Real a);  // double → float
 
 // The nearest whole number to a small `a` (|a| < 2^21 for float, 2^50 for double), as a number and as an integer. Never
 // converts, so that NaN and out-of-range lanes give some number and no undefined value.
@@ -123,7 +123,8 @@ Real power_of_two(Real like, Whole n);
 // Applies the runtime's lanes function of that name ("sin") to all lanes.
 Real call_lanes(const char* name, Real a, Real b);
 Real call_lanes(const char* name, Real a);
-// The same for the lanes in `where`, behind a branch that is not taken if there are none; the others stay as in `usual`.
+// The same for the lanes in `where`, behind a branch that is not taken if there are none; the others stay as in
+// `usual`.
 Real call_lanes_where(Truth where, const char* name, Real a, Real usual);
 Real call_lanes_where(Truth where, const char* name, Real a, Real b, Real usual);
 

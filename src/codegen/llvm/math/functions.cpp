@@ -16,17 +16,17 @@ struct Row {
 };
 
 constexpr Row kRows[] = {
-    {OpCode::Exp, exp, nullptr, false},       {OpCode::Exp2, exp2, nullptr, false},
-    {OpCode::Expm1, expm1, nullptr, false},   {OpCode::Sigmoid, sigmoid, nullptr, false},
-    {OpCode::Tanh, tanh, nullptr, false},     {OpCode::Sinh, sinh, nullptr, false},
-    {OpCode::Cosh, cosh, nullptr, false},     {OpCode::Log, log, nullptr, false},
-    {OpCode::Log2, log2, nullptr, false},     {OpCode::Log10, log10, nullptr, false},
-    {OpCode::Log1p, log1p, nullptr, false},   {OpCode::Asinh, asinh, nullptr, false},
-    {OpCode::Acosh, acosh, nullptr, false},   {OpCode::Atanh, atanh, nullptr, false},
-    {OpCode::Sin, sin, nullptr, true},        {OpCode::Cos, cos, nullptr, true},
-    {OpCode::Tan, tan, nullptr, true},        {OpCode::Asin, asin, nullptr, false},
-    {OpCode::Acos, acos, nullptr, false},     {OpCode::Atan, atan, nullptr, false},
-    {OpCode::Erf, erf, nullptr, false},       {OpCode::Pow, nullptr, pow, false},
+    {OpCode::Exp, exp, nullptr, false},     {OpCode::Exp2, exp2, nullptr, false},
+    {OpCode::Expm1, expm1, nullptr, false}, {OpCode::Sigmoid, sigmoid, nullptr, false},
+    {OpCode::Tanh, tanh, nullptr, false},   {OpCode::Sinh, sinh, nullptr, false},
+    {OpCode::Cosh, cosh, nullptr, false},   {OpCode::Log, log, nullptr, false},
+    {OpCode::Log2, log2, nullptr, false},   {OpCode::Log10, log10, nullptr, false},
+    {OpCode::Log1p, log1p, nullptr, false}, {OpCode::Asinh, asinh, nullptr, false},
+    {OpCode::Acosh, acosh, nullptr, false}, {OpCode::Atanh, atanh, nullptr, false},
+    {OpCode::Sin, sin, nullptr, true},      {OpCode::Cos, cos, nullptr, true},
+    {OpCode::Tan, tan, nullptr, true},      {OpCode::Asin, asin, nullptr, false},
+    {OpCode::Acos, acos, nullptr, false},   {OpCode::Atan, atan, nullptr, false},
+    {OpCode::Erf, erf, nullptr, false},     {OpCode::Pow, nullptr, pow, false},
     {OpCode::Atan2, nullptr, atan2, false},
 };
 

@@ -7,12 +7,10 @@ namespace {
 double half_pi(Real x, int part) { return x.is_double() ? kHalfPiF64[part] : kHalfPiF32[part]; }
 
 // asin(s) - s for 0 <= s <= 1/2, z = s^2.
-Real asin_tail(Real s, Real z) {
-  return s * z * (s.is_double() ? polynomial(z, kAsinF64) : polynomial(z, kAsinF32));
-}
+Real asin_tail(Real s, Real z) { return s * z * (s.is_double() ? polynomial(z, kAsinF64) : polynomial(z, kAsinF32)); }
 
 struct Halved {
-  Truth upper;   // |x| > 1/2: asin|x| = pi/2 - 2 asin(s)
+  Truth upper;  // |x| > 1/2: asin|x| = pi/2 - 2 asin(s)
   Real s, tail;
 };
 Halved halve(Real a) {
@@ -55,9 +53,7 @@ Real acos(Real x) {
   return select(h.upper, select(x < 0.0, left, twice + twice_tail), middle);
 }
 
-Real atan(Real x) {
-  return copy_sign(select(is_nan(x), x, atan_positive(abs(x))), x);
-}
+Real atan(Real x) { return copy_sign(select(is_nan(x), x, atan_positive(abs(x))), x); }
 
 Real atan2(Real y, Real x) {
   Real a = abs(y), b = abs(x);

@@ -58,12 +58,8 @@ Real usual_tan(Real x) {
 }  // namespace
 
 // The reduction loses the sign of zero.
-Real sin(Real x) {
-  return call_lanes_where(abs(x) > limit_of(x), "sin", x, select(x == 0.0, x, usual_sin(x)));
-}
+Real sin(Real x) { return call_lanes_where(abs(x) > limit_of(x), "sin", x, select(x == 0.0, x, usual_sin(x))); }
 Real cos(Real x) { return call_lanes_where(abs(x) > limit_of(x), "cos", x, usual_cos(x)); }
-Real tan(Real x) {
-  return call_lanes_where(abs(x) > limit_of(x), "tan", x, select(x == 0.0, x, usual_tan(x)));
-}
+Real tan(Real x) { return call_lanes_where(abs(x) > limit_of(x), "tan", x, select(x == 0.0, x, usual_tan(x))); }
 
 }  // namespace tenon::codegen

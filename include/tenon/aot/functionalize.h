@@ -1,0 +1,52 @@
+// Mutation and views turned into values.
+//
+// A functional tensor stands for a value: a tensor of the layers below, which is never written to. Tensors that look into the same
+// memory share a `FunctionalStorage`, which holds the value of the whole; each remembers by which views it came from it. Writing to one
+// computes a new value, puts it back into the whole by the inverse of the views, and leaves the others to be made anew when they
+// are next read.
+#pragma once
+
+#include <tenon/core/tensor.h>
+#include <tenon/dispatch/operator.h>
+
+#include <memory>
+#include <vector>
+
+namespace tenon::aot {
+
+struct FunctionalStorage final : public Counted {
+  Tensor value;            // of the whole, in the layers below
+  int64_t generation = 0;  // counts writes
+};
+
+// One view of a chain: the operator and its arguments; the first argument is the tensor viewed.
+struct ViewLink {
+  const dispatch::Operator* op;
+  std::vector<dispatch::Value> args;
+};
+
+struct FunctionalSlot final : public TensorSlot {
+  Ref<FunctionalStorage> storage;
+  std::vector<ViewLink> chain;
+  Tensor value;            // up to date if `generation` is the storage's
+  int64_t generation = 0;
+};
+
+// A functional tensor that stands for `value`, a fake.
+Tensor to_functional(const Tensor& value);
+// Null if the tensor is not functional.
+FunctionalSlot* functional_slot(const Tensor& tensor);
+// The value that a functional tensor stands for now.
+Tensor from_functional(const Tensor& tensor);
+bool was_written(const Tensor& tensor);
+
+// While one lives, results of factories are functional too.
+class FunctionalMode {
+ public:
+  FunctionalMode() : include_(KeySet{DispatchKey::Functionalize}) {}
+
+ private:
+  dispatch::IncludeKeys include_;
+};
+
+}  // namespace tenon::aot

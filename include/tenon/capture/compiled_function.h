@@ -1,0 +1,95 @@
+// What stands behind `compile(fn)`: the graphs captured so far, each with the guards under which it may be used.
+//
+// A call looks for an entry whose guards hold and runs it; the user's function does not run. Without one the function is run on fake
+// tensors, its operators are recorded, and the graph is compiled by the backend. Tensors that the function reaches other than
+// through its arguments become inputs too: those in a `Cell` are read again at every call, others are known by their identity and
+// held weakly.
+#pragma once
+
+#include <tenon/aot/aot.h>
+#include <tenon/dispatch/value.h>
+#include <tenon/support/function_ref.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace tenon {
+
+enum class Dynamic : uint8_t {
+  Auto,  // sizes are static at first; one that changes becomes dynamic at the next compile
+  On,    // all sizes are dynamic at once
+  Off,   // every new size is a new compile
+};
+
+// Runs a captured graph: given its inputs and the values of its symbols.
+using GraphFunction = aot::GraphFunction;
+
+// "inductor": differentiated ahead of time, fused, compiled. "aot_eager": differentiated ahead of time, then run by the graph
+// interpreter. "eager": the captured graph, run as it is. Or a function of the user's from a graph to a callable.
+class Backend {
+ public:
+  Backend(const char* name) : Backend(std::string(name)) {}
+  Backend(std::string name);  // an Error that lists the known ones
+  Backend(std::function<GraphFunction(const graph::Graph&)> custom) : name_("custom"), custom_(std::move(custom)) {}
+  template <typename F>
+    requires std::is_invocable_r_v<GraphFunction, F&, const graph::Graph&>
+  Backend(F custom) : Backend(std::function<GraphFunction(const graph::Graph&)>(std::move(custom))) {}
+
+  const std::string& name() const { return name_; }
+  const std::function<GraphFunction(const graph::Graph&)>& custom() const { return custom_; }
+
+ private:
+  std::string name_;
+  std::function<GraphFunction(const graph::Graph&)> custom_;
+};
+
+struct CompileOptions {
+  bool fullgraph = false;             // an Error where a call would otherwise run eagerly
+  Dynamic dynamic = Dynamic::Auto;
+  Backend backend = "inductor";
+  int recompile_limit = 8;            // past it, calls that fit no entry run eagerly
+};
+
+// What a compiled function did and why, as text for people.
+struct Explanation {
+  struct Entry {
+    std::string captured, joint, forward, backward;  // graphs; empty where there is none
+    std::vector<std::string> guards;
+    bool eager = false;                              // these calls run eagerly
+  };
+  std::vector<Entry> entries;
+  std::vector<std::string> recompiles;  // why each compile after the first was needed
+  std::vector<std::string> breaks;      // why calls run eagerly
+  std::string str() const;
+};
+
+namespace capture {
+
+// Runs the user's function with these tensors in place of its arguments; gives its results, flattened.
+using Body = FunctionRef<std::vector<dispatch::Value>(std::span<const Tensor>)>;
+
+class CompiledFunction {
+ public:
+  explicit CompiledFunction(CompileOptions options);
+  ~CompiledFunction();
+
+  // `constants`: arguments that are not tensors; each combination is compiled for itself.
+  std::vector<dispatch::Value> call(std::span<const Tensor> tensors, std::span<const dispatch::Value> constants, Body body);
+
+  int64_t compile_count() const;
+  void reset();
+  Explanation explain() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+// Whether a capture is running on this thread.
+bool is_capturing();
+
+}  // namespace capture
+}  // namespace tenon

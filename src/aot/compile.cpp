@@ -1,0 +1,197 @@
+// The run-time wrapper around the compiled forward and backward graphs.
+#include <tenon/aot/aot.h>
+#include <tenon/autograd/grad_mode.h>
+#include <tenon/autograd/meta.h>
+#include <tenon/autograd/saved_tensor.h>
+#include <tenon/support/counters.h>
+#include <tenon/support/log.h>
+
+#include <mutex>
+
+namespace tenon::aot {
+namespace {
+
+using dispatch::Value;
+
+Tensor call_tensor(const char* name, std::initializer_list<Value> args) {
+  return dispatch::call_boxed(dispatch::find_operator(name), std::span<const Value>(args))[0].take_tensor();
+}
+
+// The same memory under a tensor of its own, without history.
+Tensor alias_without_history(const Tensor& tensor) {
+  return core::make_view(tensor, tensor.sym_sizes(), tensor.sym_strides(), tensor.sym_storage_offset());
+}
+
+struct State {
+  JointGraph joint;
+  Partition parts;
+  GraphCompiler compiler;
+  GraphFunction forward;
+  std::shared_ptr<graph::Graph> backward_graph;
+
+  std::once_flag backward_compiled;
+  GraphFunction backward;
+
+  const GraphFunction& compiled_backward() {
+    std::call_once(backward_compiled, [this] { backward = compiler(parts.backward); });
+    return backward;
+  }
+};
+
+Ints evaluate(const SymInts& numbers, std::span<const int64_t> symbols) {
+  Ints values;
+  for (const SymInt& number : numbers) values.push_back(number.is_symbolic() ? sym::evaluate(number.expr(), symbols) : number.plain());
+  return values;
+}
+
+Value evaluate(const Value& value, std::span<const int64_t> symbols) {
+  if (value.tag() == Value::Tag::Int) return Value(evaluate(SymInts{value.sym_int()}, symbols)[0]);
+  if (value.tag() == Value::Tag::SymInts) return Value(evaluate(value.sym_ints(), symbols)).own();
+  return value;
+}
+
+// The step of the backward graph that stands for a whole compiled forward.
+class CompiledNode final : public autograd::Node {
+ public:
+  CompiledNode(std::shared_ptr<State> state, std::span<const int64_t> symbols)
+      : Node("CompiledFunction"), state_(std::move(state)), symbols_(symbols.begin(), symbols.end()) {}
+
+  void save(std::span<const Tensor> inputs, std::span<Value> forward_results) {
+    const Partition& parts = state_->parts;
+    for (size_t at = 0; at < parts.saved.size(); ++at) {
+      int32_t input = parts.saved_inputs[at];
+      if (input >= 0) {
+        saved_.push_back(autograd::SavedTensor::input(inputs[static_cast<size_t>(input)]));
+      } else {
+        Tensor kept = alias_without_history(forward_results[state_->joint.forward_outputs + at].tensor());
+        saved_.push_back(autograd::SavedTensor::input(kept));
+      }
+    }
+    alive_ = true;
+  }
+
+  std::vector<Tensor> apply(std::vector<Tensor> gradients) override {
+    TENON_CHECK(alive_, "[backward] the graph was freed: pass retain_graph=true to run backward through a compiled function again");
+    if (autograd::grad_enabled())
+      for (const Tensor& gradient : gradients)
+        TENON_CHECK(!gradient.defined() || !gradient.requires_grad(),
+                    "[backward] a compiled function cannot be differentiated twice: compile it with backend \"eager\"");
+    std::vector<Tensor> inputs;
+    for (const autograd::SavedTensor& saved : saved_) inputs.push_back(saved.unpack(name(), nullptr));
+    dispatch::ExcludeKeys below(KeySet{DispatchKey::Autograd, DispatchKey::ADInplaceOrView});
+    size_t first = state_->parts.saved.size();
+    for (size_t at = 0; at < gradients.size(); ++at) {
+      const Tensor& meta = state_->parts.backward.meta(state_->parts.backward.inputs[first + at]);
+      inputs.push_back(as_traced(gradients[at], meta));
+    }
+    std::vector<Tensor> results;
+    for (Value& result : state_->compiled_backward()(inputs, symbols_)) results.push_back(result.take_tensor());
+    return results;
+  }
+
+  void release_saved() override {
+    saved_.clear();
+    alive_ = false;
+  }
+
+ private:
+  // A gradient with the sizes and strides that backward was traced with.
+  Tensor as_traced(const Tensor& gradient, const Tensor& meta) const {
+    Ints sizes = evaluate(meta.sym_sizes(), symbols_), strides = evaluate(meta.sym_strides(), symbols_);
+    if (!gradient.defined()) {
+      Tensor zero = core::allocate(sizes.span(), strides.span(), meta.dtype(), meta.device());
+      return call_tensor("aten::zero_", {Value(zero)});
+    }
+    bool same = gradient.dtype() == meta.dtype();
+    for (size_t dim = 0; same && dim < sizes.size(); ++dim)
+      same = gradient.strides()[dim] == strides[dim] || sizes[dim] <= 1;
+    if (same) return gradient;
+    Tensor copy = core::allocate(sizes.span(), strides.span(), meta.dtype(), meta.device());
+    return call_tensor("aten::copy_", {Value(copy), Value(gradient), Value(false)});
+  }
+
+  std::shared_ptr<State> state_;
+  std::vector<int64_t> symbols_;
+  std::vector<autograd::SavedTensor> saved_;
+  bool alive_ = false;
+};
+
+Tensor make_view_of(const Tensor& input, const std::vector<ViewLink>& chain, std::span<const int64_t> symbols) {
+  Tensor view = input;
+  for (const ViewLink& link : chain) {
+    dispatch::Values args;
+    args.push_back(Value(view));
+    for (size_t at = 1; at < link.args.size(); ++at) args.push_back(evaluate(link.args[at], symbols));
+    view = dispatch::call_boxed(*link.op, args)[0].take_tensor();
+  }
+  return view;
+}
+
+std::vector<Value> run_wrapped(const std::shared_ptr<State>& state, std::span<const Tensor> inputs, std::span<const int64_t> symbols) {
+  const JointGraph& joint = state->joint;
+  std::vector<Value> results;
+  {
+    dispatch::ExcludeKeys below(KeySet{DispatchKey::Autograd, DispatchKey::ADInplaceOrView});
+    results = state->forward(inputs, symbols);
+  }
+  // Outputs that happen to be one tensor get a handle each, because each has a history of its own.
+  for (size_t at = 0; at < joint.forward_outputs; ++at) {
+    bool shared = false;
+    for (const Tensor& input : inputs) shared |= results[at].tensor().is(input);
+    for (size_t before = 0; before < at; ++before) shared |= results[at].tensor().is(results[before].tensor());
+    if (shared) results[at] = Value(alias_without_history(results[at].tensor()));
+  }
+  Ref<CompiledNode> node;
+  if (!joint.gradients.empty() && autograd::grad_enabled()) {
+    node = make_ref<CompiledNode>(state, symbols);
+    std::vector<autograd::Edge> edges;
+    for (int32_t input : joint.gradients) edges.push_back(autograd::gradient_edge(inputs[static_cast<size_t>(input)]));
+    node->set_next_edges(std::move(edges));
+    node->save(inputs, results);
+  }
+  for (size_t at = 0; at < joint.mutated.size(); ++at) {
+    const Tensor& input = inputs[static_cast<size_t>(joint.mutated[at])];
+    dispatch::ExcludeKeys below(KeySet{DispatchKey::Autograd});
+    call_tensor("aten::copy_", {Value(input), Value(results[at].tensor()), Value(false)});
+  }
+  if (node)
+    for (int32_t at : joint.tangents) {
+      auto position = static_cast<size_t>(at);
+      const Tensor& target = position < joint.mutated.size() ? inputs[static_cast<size_t>(joint.mutated[position])]
+                                                             : results[position].tensor();
+      autograd::set_history(target, node);
+    }
+  std::vector<Value> outputs;
+  outputs.reserve(joint.outputs.size());
+  for (const OutputPlan& plan : joint.outputs) {
+    auto at = static_cast<size_t>(plan.index);
+    switch (plan.kind) {
+      case OutputPlan::Kind::Value: outputs.push_back(Tensor(results[at].tensor())); break;
+      case OutputPlan::Kind::Input: outputs.push_back(Tensor(inputs[at])); break;
+      case OutputPlan::Kind::ViewOfInput: outputs.push_back(make_view_of(inputs[at], plan.chain, symbols)); break;
+      case OutputPlan::Kind::Number: outputs.push_back(evaluate(plan.number, symbols)); break;
+    }
+  }
+  return outputs;
+}
+
+}  // namespace
+
+Compiled compile(const graph::Graph& captured, const std::vector<bool>& requires_grad, bool grad_enabled, const GraphCompiler& compiler) {
+  auto state = std::make_shared<State>();
+  bool any = grad_enabled && std::find(requires_grad.begin(), requires_grad.end(), true) != requires_grad.end();
+  state->joint = trace_joint(captured, requires_grad, any);
+  state->parts = partition(state->joint);
+  state->compiler = compiler;
+  Compiled compiled;
+  compiled.joint = std::make_shared<graph::Graph>(state->joint.graph);
+  compiled.forward = std::make_shared<graph::Graph>(state->parts.forward);
+  if (!state->joint.gradients.empty()) compiled.backward = std::make_shared<graph::Graph>(state->parts.backward);
+  TENON_LOG(Graph, "forward:\n{}", graph::to_string(state->parts.forward));
+  if (compiled.backward) TENON_LOG(Graph, "backward:\n{}", graph::to_string(state->parts.backward));
+  state->forward = compiler(state->parts.forward);
+  compiled.run = [state](std::span<const Tensor> inputs, std::span<const int64_t> symbols) { return run_wrapped(state, inputs, symbols); };
+  return compiled;
+}
+
+}  // namespace tenon::aot

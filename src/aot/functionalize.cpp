@@ -1,0 +1,139 @@
+#include <tenon/aot/functionalize.h>
+#include <tenon/fake/fake.h>
+#include <tenon/ops/row.h>
+
+namespace tenon::aot {
+namespace {
+
+constexpr KeySet kUpperLayers{DispatchKey::Functionalize, DispatchKey::ADInplaceOrView, DispatchKey::Autograd,
+                              DispatchKey::Autocast, DispatchKey::Capture};
+
+Tensor follow(const ViewLink& link, const Tensor& from) {
+  dispatch::Values args;
+  args.push_back(dispatch::Value(from));
+  for (size_t at = 1; at < link.args.size(); ++at) args.push_back(link.args[at]);
+  return dispatch::call_boxed(*link.op, args)[0].take_tensor();
+}
+
+// Brings the slot's value up to date with writes through other tensors.
+void synchronise(FunctionalSlot& slot) {
+  if (slot.generation == slot.storage->generation) return;
+  slot.value = slot.storage->value;
+  for (const ViewLink& link : slot.chain) slot.value = follow(link, slot.value);
+  slot.generation = slot.storage->generation;
+}
+
+// The tensor now stands for `value`, and so does its part of the whole.
+void write(FunctionalSlot& slot, const Tensor& value) {
+  std::vector<Tensor> wholes = {slot.storage->value};
+  for (size_t at = 0; at + 1 < slot.chain.size(); ++at) wholes.push_back(follow(slot.chain[at], wholes.back()));
+  Tensor part = value;
+  for (size_t at = slot.chain.size(); at-- > 0;) {
+    const ViewLink& link = slot.chain[at];
+    const ops::Row* row = ops::row_of(*link.op);
+    TENON_CHECK(row && row->view.scatter, "[{}] writing through this view cannot be captured: clone it first", link.op->brief_name());
+    dispatch::Values args;
+    args.push_back(dispatch::Value(wholes[at]));
+    for (size_t arg = 1; arg < link.args.size(); ++arg) args.push_back(link.args[arg]);
+    part = row->view.scatter(wholes[at], part, ops::Arguments(*link.op, args));
+  }
+  slot.storage->value = part;
+  slot.value = value;
+  slot.generation = ++slot.storage->generation;
+}
+
+dispatch::Values unwrap(std::span<const dispatch::Value> args) {
+  dispatch::Values inner;
+  for (const dispatch::Value& arg : args)
+    inner.push_back(arg.map_tensors([](const Tensor& tensor) { return from_functional(tensor); }));
+  return inner;
+}
+
+void run_view(dispatch::Call& call) {
+  const Tensor& self = call.args[0].tensor();
+  FunctionalSlot* slot = functional_slot(self);
+  TENON_ASSERT(slot, "{} of a tensor that is not functional", call.op.name());
+  synchronise(*slot);
+  Tensor value = dispatch::call_boxed(call.op, unwrap(call.args))[0].take_tensor();
+  auto made = std::make_unique<FunctionalSlot>();
+  made->storage = slot->storage;
+  made->chain = slot->chain;
+  ViewLink link{&call.op, {}};
+  for (const dispatch::Value& arg : call.args) link.args.push_back(arg.is_tensor() ? dispatch::Value() : arg.own());
+  made->chain.push_back(std::move(link));
+  made->value = value;
+  made->generation = slot->generation;
+  // The outer tensor is a view too, so that aliases are known by their storage.
+  const ops::Row* row = ops::row_of(call.op);
+  ops::Geometry geometry = row->view.geometry(ops::Arguments(call.op, call.args));
+  Tensor outer = core::make_view(self, geometry.sizes, geometry.strides, geometry.offset);
+  outer.impl()->keys = outer.impl()->keys | KeySet{DispatchKey::Functionalize};
+  outer.impl()->functional = std::move(made);
+  call.results.push_back(std::move(outer));
+}
+
+void run_inplace(const ops::Row& row, dispatch::Call& call) {
+  Tensor self = call.args[0].tensor();
+  FunctionalSlot* slot = functional_slot(self);
+  TENON_ASSERT(slot, "{} of a tensor that is not functional", call.op.name());
+  synchronise(*slot);
+  // The shape rule of the in-place form checks that the result fits.
+  ops::infer(row, ops::Arguments(call.op, call.args));
+  Tensor value = dispatch::call_boxed(*row.functional_op, unwrap(call.args))[0].take_tensor();
+  if (value.dtype() != self.dtype()) {
+    static const dispatch::Operator& to = dispatch::find_operator("aten::to.dtype");
+    const dispatch::Value args[] = {dispatch::Value(value), dispatch::Value(self.dtype()), dispatch::Value(false),
+                                    dispatch::Value(false), dispatch::Value()};
+    value = dispatch::call_boxed(to, args)[0].take_tensor();
+  }
+  write(*slot, value);
+  call.results.push_back(std::move(self));
+}
+
+void run_functionalized(dispatch::Call& call) {
+  const ops::Row* row = ops::row_of(call.op);
+  dispatch::ExcludeKeys below(kUpperLayers);
+  if (row && row->kind == ops::Kind::View) return run_view(call);
+  if (row && row->inplace()) return run_inplace(*row, call);
+  TENON_CHECK(call.op.schema().is_functional(),
+              "[{}] cannot be functionalized: it writes to or returns a view of an argument and has no row", call.op.name());
+  for (dispatch::Value& result : dispatch::call_boxed(call.op, unwrap(call.args)))
+    call.results.push_back(result.map_tensors([](const Tensor& tensor) { return to_functional(tensor); }));
+}
+
+[[maybe_unused]] const bool registered = [] {
+  dispatch::register_fallback(DispatchKey::Functionalize, run_functionalized);
+  return true;
+}();
+
+}  // namespace
+
+FunctionalSlot* functional_slot(const Tensor& tensor) {
+  return tensor.defined() ? static_cast<FunctionalSlot*>(tensor.impl()->functional.get()) : nullptr;
+}
+
+Tensor to_functional(const Tensor& value) {
+  Tensor outer = fake::like(value);
+  outer.impl()->keys = outer.impl()->keys | KeySet{DispatchKey::Functionalize};
+  auto slot = std::make_unique<FunctionalSlot>();
+  slot->storage = make_ref<FunctionalStorage>();
+  slot->storage->value = value;
+  slot->value = value;
+  outer.impl()->functional = std::move(slot);
+  return outer;
+}
+
+Tensor from_functional(const Tensor& tensor) {
+  FunctionalSlot* slot = functional_slot(tensor);
+  if (!slot) return tensor;
+  dispatch::ExcludeKeys below(kUpperLayers);
+  synchronise(*slot);
+  return slot->value;
+}
+
+bool was_written(const Tensor& tensor) {
+  FunctionalSlot* slot = functional_slot(tensor);
+  return slot && slot->storage->generation > 0;
+}
+
+}  // namespace tenon::aot

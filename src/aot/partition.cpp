@@ -1,0 +1,166 @@
+// Splits a joint graph. A value may be recomputed in backward if its operator is cheap (pointwise, a view, a factory that draws no
+// random numbers); everything else that backward needs must be saved somewhere on its way. Which values to save is a minimum cut
+// between the inputs and the backward part, weighed by bytes.
+#include "max_flow.h"
+
+#include <tenon/aot/aot.h>
+#include <tenon/ops/row.h>
+
+#include <algorithm>
+#include <set>
+
+namespace tenon::aot {
+namespace {
+
+using graph::Graph;
+using graph::Node;
+using graph::ValueId;
+
+bool is_cheap(const Node& node) {
+  const ops::Row* row = ops::row_of(*node.op);
+  if (!row) return false;
+  switch (row->kind) {
+    case ops::Kind::Pointwise:
+    case ops::Kind::View: return true;
+    case ops::Kind::Element: return !row->element.random;
+    default: return false;
+  }
+}
+
+class Partitioner {
+ public:
+  explicit Partitioner(const JointGraph& joint) : joint_(joint), graph_(joint.graph) {
+    producer_.assign(graph_.values.size(), -1);
+    for (size_t at = 0; at < graph_.nodes.size(); ++at)
+      for (ValueId id : graph_.nodes[at].outputs) producer_[static_cast<size_t>(id)] = static_cast<int>(at);
+  }
+
+  Partition run() {
+    find_backward_part();
+    choose_saved();
+    Partition result;
+    result.saved = saved_;
+    std::vector<graph::Argument> forward_outputs(graph_.outputs.begin(),
+                                                 graph_.outputs.begin() + static_cast<ptrdiff_t>(joint_.forward_outputs));
+    for (ValueId id : saved_) forward_outputs.push_back(id);
+    std::vector<ValueId> primals(graph_.inputs.begin(), graph_.inputs.begin() + static_cast<ptrdiff_t>(joint_.primals));
+    result.forward = extract(primals, forward_outputs);
+    std::vector<ValueId> backward_inputs = saved_;
+    backward_inputs.insert(backward_inputs.end(), graph_.inputs.begin() + static_cast<ptrdiff_t>(joint_.primals), graph_.inputs.end());
+    result.backward = extract(backward_inputs, {graph_.outputs.begin() + static_cast<ptrdiff_t>(joint_.forward_outputs), graph_.outputs.end()});
+    for (ValueId id : saved_) {
+      auto found = std::find(primals.begin(), primals.end(), id);
+      result.saved_inputs.push_back(found == primals.end() ? -1 : static_cast<int32_t>(found - primals.begin()));
+    }
+    return result;
+  }
+
+ private:
+  // Values that depend on a tangent.
+  void find_backward_part() {
+    backward_.assign(graph_.values.size(), false);
+    for (size_t at = joint_.primals; at < graph_.inputs.size(); ++at) backward_[static_cast<size_t>(graph_.inputs[at])] = true;
+    for (const Node& node : graph_.nodes) {
+      bool any = false;
+      graph::each_reference(node, [&](ValueId id) { any |= backward_[static_cast<size_t>(id)]; });
+      for (ValueId id : node.outputs) backward_[static_cast<size_t>(id)] = any;
+    }
+  }
+
+  int64_t bytes(ValueId id) const {
+    const Tensor& meta = graph_.meta(id);
+    return std::max<int64_t>(1, meta.numel().hint().value_or(4096)) * meta.element_size();
+  }
+
+  void choose_saved() {
+    // Node 2v is "v is computed in forward", 2v+1 "v reaches backward"; cutting between them saves v.
+    size_t count = graph_.values.size();
+    FlowNetwork network(2 * count + 2);
+    size_t source = 2 * count, sink = 2 * count + 1;
+    auto in = [](ValueId id) { return static_cast<size_t>(id) * 2; };
+    auto out = [](ValueId id) { return static_cast<size_t>(id) * 2 + 1; };
+    for (ValueId id = 0; id < static_cast<ValueId>(count); ++id) {
+      if (backward_[static_cast<size_t>(id)]) continue;
+      bool input = producer_[static_cast<size_t>(id)] < 0;
+      bool from_forward = input || !is_cheap(graph_.nodes[static_cast<size_t>(producer_[static_cast<size_t>(id)])]);
+      if (from_forward) network.add_edge(source, in(id), FlowNetwork::kUnlimited);
+      // An input is alive anyway, so that saving it costs less than saving anything else.
+      network.add_edge(in(id), out(id), input ? bytes(id) / 2 + 1 : bytes(id) * 2);
+    }
+    auto reaches = [&](ValueId id) {
+      if (!backward_[static_cast<size_t>(id)]) network.add_edge(out(id), sink, FlowNetwork::kUnlimited);
+    };
+    for (const Node& node : graph_.nodes) {
+      bool is_backward = !node.outputs.empty() && backward_[static_cast<size_t>(node.outputs[0])];
+      graph::each_reference(node, [&](ValueId id) {
+        if (is_backward)
+          reaches(id);
+        else if (is_cheap(node))
+          for (ValueId result : node.outputs) network.add_edge(out(id), in(result), FlowNetwork::kUnlimited);
+      });
+    }
+    for (size_t at = joint_.forward_outputs; at < graph_.outputs.size(); ++at) graph::each_reference(graph_.outputs[at], reaches);
+    network.run(source, sink);
+    for (ValueId id = 0; id < static_cast<ValueId>(count); ++id)
+      if (!backward_[static_cast<size_t>(id)] && network.reachable(in(id)) && !network.reachable(out(id))) saved_.push_back(id);
+  }
+
+  // The part of the graph that computes `outputs` from `inputs`.
+  Graph extract(const std::vector<ValueId>& inputs, const std::vector<graph::Argument>& outputs) {
+    std::vector<bool> given(graph_.values.size()), needed(graph_.values.size());
+    for (ValueId id : inputs) given[static_cast<size_t>(id)] = true;
+    for (const graph::Argument& output : outputs)
+      graph::each_reference(output, [&](ValueId id) { needed[static_cast<size_t>(id)] = true; });
+    std::vector<const Node*> kept;
+    for (size_t at = graph_.nodes.size(); at-- > 0;) {
+      const Node& node = graph_.nodes[at];
+      bool wanted = false;
+      for (ValueId id : node.outputs) wanted |= needed[static_cast<size_t>(id)] && !given[static_cast<size_t>(id)];
+      if (!wanted) continue;
+      graph::each_reference(node, [&](ValueId id) { needed[static_cast<size_t>(id)] = true; });
+      kept.push_back(&node);
+    }
+    Graph part;
+    part.env = graph_.env;
+    part.symbols = graph_.symbols;
+    std::vector<ValueId> renamed(graph_.values.size(), graph::kNoValue);
+    auto rename = [&](ValueId id) {
+      ValueId& to = renamed[static_cast<size_t>(id)];
+      if (to == graph::kNoValue) to = part.add_value(graph_.values[static_cast<size_t>(id)].name, graph_.meta(id));
+      return to;
+    };
+    auto rename_argument = [&](const graph::Argument& argument) -> graph::Argument {
+      if (const auto* id = std::get_if<ValueId>(&argument)) return *id == graph::kNoValue ? *id : rename(*id);
+      if (const auto* list = std::get_if<graph::ValueList>(&argument)) {
+        graph::ValueList copy = *list;
+        for (ValueId& each : copy.ids)
+          if (each != graph::kNoValue) each = rename(each);
+        return copy;
+      }
+      return argument;
+    };
+    for (ValueId id : inputs) part.inputs.push_back(rename(id));
+    for (size_t at = kept.size(); at-- > 0;) {
+      Node node = *kept[at];
+      for (graph::Argument& argument : node.args) argument = rename_argument(argument);
+      for (ValueId& id : node.outputs) id = rename(id);
+      part.nodes.push_back(std::move(node));
+    }
+    for (const graph::Argument& output : outputs) part.outputs.push_back(rename_argument(output));
+    graph::remove_dead_code(part);
+    graph::verify(part);
+    return part;
+  }
+
+  const JointGraph& joint_;
+  const Graph& graph_;
+  std::vector<int> producer_;   // by value: the node's position, -1 for inputs
+  std::vector<bool> backward_;  // by value
+  std::vector<ValueId> saved_;
+};
+
+}  // namespace
+
+Partition partition(const JointGraph& joint) { return Partitioner(joint).run(); }
+
+}  // namespace tenon::aot

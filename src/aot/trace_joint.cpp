@@ -1,0 +1,180 @@
+#include <tenon/aot/aot.h>
+#include <tenon/autograd/engine.h>
+#include <tenon/autograd/grad_mode.h>
+#include <tenon/fake/fake.h>
+#include <tenon/graph/trace.h>
+#include <tenon/ops/row.h>
+
+namespace tenon::aot {
+namespace {
+
+class JointTracer {
+ public:
+  JointTracer(const graph::Graph& captured, const std::vector<bool>& requires_grad, bool grad_enabled)
+      : captured_(captured), requires_grad_(requires_grad), grad_enabled_(grad_enabled), recorder_(captured.env) {}
+
+  JointGraph run() {
+    graph::TraceMode trace(recorder_);
+    FunctionalMode functional;
+    autograd::SetGradMode mode(grad_enabled_);
+    add_inputs();
+    std::vector<dispatch::Value> results = run_forward(trace);
+    plan_outputs(results);
+    if (grad_enabled_) run_backward(trace);
+    finish();
+    return std::move(joint_);
+  }
+
+ private:
+  void add_inputs() {
+    joint_.primals = captured_.inputs.size();
+    for (size_t at = 0; at < captured_.inputs.size(); ++at) {
+      Tensor inner = fake::like(captured_.meta(captured_.inputs[at]));
+      recorder_.add_input(inner, captured_.values[static_cast<size_t>(captured_.inputs[at])].name, inner);
+      Tensor outer = to_functional(inner);
+      if (requires_grad_[at]) outer.set_requires_grad(true);
+      leaves_.push_back(outer);
+      // A leaf may not be written to, but the function's argument need not be a leaf: the graph works on an alias of it.
+      primals_.push_back(requires_grad_[at] ? alias_of(outer) : outer);
+    }
+  }
+
+  static Tensor alias_of(const Tensor& leaf) {
+    static const dispatch::Operator& alias = dispatch::find_operator("aten::alias");
+    autograd::EnableGrad on;
+    const dispatch::Value args[] = {dispatch::Value(leaf)};
+    return dispatch::call_boxed(alias, args)[0].take_tensor();
+  }
+
+  std::vector<dispatch::Value> run_forward(graph::TraceMode& trace) {
+    graph::InterpretOptions options;
+    int64_t sequence = 0;
+    options.before_node = [&](const graph::Node& node) {
+      trace.sequence = sequence++;
+      autograd::set_grad_enabled(grad_enabled_ && node.grad_enabled);
+    };
+    std::vector<dispatch::Value> results = graph::interpret(captured_, primals_, options);
+    autograd::set_grad_enabled(grad_enabled_);
+    trace.sequence = -1;
+    return results;
+  }
+
+  int32_t add_forward_output(const Tensor& outer) {
+    forward_.push_back(outer);
+    recorder_.graph().outputs.push_back(recorder_.to_argument(dispatch::Value(from_functional(outer))));
+    return static_cast<int32_t>(forward_.size()) - 1;
+  }
+
+  void plan_outputs(const std::vector<dispatch::Value>& results) {
+    for (size_t at = 0; at < primals_.size(); ++at)
+      if (was_written(primals_[at])) {
+        joint_.mutated.push_back(static_cast<int32_t>(at));
+        add_forward_output(primals_[at]);
+      }
+    for (const dispatch::Value& result : results) {
+      OutputPlan plan;
+      if (!result.is_tensor()) {
+        plan.kind = OutputPlan::Kind::Number;
+        plan.number = result.own();
+      } else {
+        plan_tensor(result.tensor(), plan);
+      }
+      joint_.outputs.push_back(std::move(plan));
+    }
+    joint_.forward_outputs = forward_.size();
+  }
+
+  void plan_tensor(const Tensor& outer, OutputPlan& plan) {
+    FunctionalSlot* slot = functional_slot(outer);
+    TENON_ASSERT(slot, "a result {} that is not functional", outer.description());
+    for (size_t at = 0; at < primals_.size(); ++at) {
+      if (functional_slot(primals_[at])->storage != slot->storage) continue;
+      // The links that lead from the input to its stand-in in the graph are not the user's.
+      size_t own = functional_slot(primals_[at])->chain.size();
+      plan.index = static_cast<int32_t>(at);
+      plan.chain.assign(slot->chain.begin() + static_cast<ptrdiff_t>(own), slot->chain.end());
+      plan.kind = plan.chain.empty() ? OutputPlan::Kind::Input : OutputPlan::Kind::ViewOfInput;
+      return;
+    }
+    for (size_t at = joint_.mutated.size(); at < forward_.size(); ++at)
+      if (forward_[at].is(outer)) plan.index = static_cast<int32_t>(at);
+    if (plan.index < 0) plan.index = add_forward_output(outer);
+    plan.differentiable = grad_enabled_ && outer.requires_grad();
+  }
+
+  void run_backward(graph::TraceMode& trace) {
+    std::vector<Tensor> roots, gradients, wanted;
+    std::vector<size_t> which;
+    for (size_t at = 0; at < leaves_.size(); ++at)
+      if (requires_grad_[at]) {
+        wanted.push_back(leaves_[at]);
+        which.push_back(at);
+      }
+    for (size_t at = 0; at < forward_.size(); ++at) {
+      if (!forward_[at].requires_grad()) continue;
+      Tensor value = from_functional(forward_[at]);
+      Tensor inner = fake::like(value);
+      recorder_.add_input(inner, fmt::format("tangent{}", roots.size()), inner);
+      roots.push_back(forward_[at]);
+      gradients.push_back(to_functional(inner));
+      joint_.tangents.push_back(static_cast<int32_t>(at));
+    }
+    if (roots.empty() || wanted.empty()) return;
+    trace.sequence = -1;
+    std::vector<Tensor> results = autograd::grad(roots, wanted, gradients, false, false, true);
+    for (size_t at = 0; at < results.size(); ++at) {
+      if (!results[at].defined()) continue;
+      joint_.gradients.push_back(static_cast<int32_t>(which[at]));
+      recorder_.graph().outputs.push_back(recorder_.to_argument(dispatch::Value(from_functional(results[at]))));
+    }
+  }
+
+  // An argument of which only the geometry is read (`zeros_like` of a forward value) must not keep that value alive: a tensor without
+  // contents takes its place.
+  static void release_ignored(graph::Graph& graph) {
+    static const dispatch::Operator& empty = dispatch::find_operator("aten::empty.memory_format");
+    std::vector<graph::Node> nodes;
+    for (graph::Node& node : graph.nodes) {
+      const ops::Row* row = ops::row_of(*node.op);
+      for (size_t at = 0; row && at < node.args.size(); ++at) {
+        const auto* id = std::get_if<graph::ValueId>(&node.args[at]);
+        if (!id || *id == graph::kNoValue || !row->ignores(row->schema.arguments[at].name)) continue;
+        const Tensor meta = graph.meta(*id);
+        graph::Node stand_in;
+        stand_in.op = &empty;
+        stand_in.args = {dispatch::Value(meta.sym_sizes()).own(), dispatch::Value(meta.dtype()), dispatch::Value(),
+                         dispatch::Value(meta.device()), dispatch::Value(), dispatch::Value()};
+        stand_in.outputs = {graph.add_value(std::to_string(graph.values.size()), fake::like(meta))};
+        node.args[at] = stand_in.outputs[0];
+        nodes.push_back(std::move(stand_in));
+      }
+      nodes.push_back(std::move(node));
+    }
+    graph.nodes = std::move(nodes);
+  }
+
+  void finish() {
+    joint_.graph = std::move(recorder_.graph());
+    joint_.graph.symbols = captured_.symbols;
+    joint_.graph.symbols.resize(static_cast<size_t>(captured_.env->pool().symbol_count()));
+    release_ignored(joint_.graph);
+    graph::remove_dead_code(joint_.graph);
+    graph::verify(joint_.graph);
+  }
+
+  const graph::Graph& captured_;
+  const std::vector<bool>& requires_grad_;
+  bool grad_enabled_;
+  graph::Recorder recorder_;
+  std::vector<Tensor> leaves_, primals_;  // functional tensors by input: the leaf, and what the graph works on
+  std::vector<Tensor> forward_;           // functional tensors by forward output
+  JointGraph joint_;
+};
+
+}  // namespace
+
+JointGraph trace_joint(const graph::Graph& captured, const std::vector<bool>& requires_grad, bool grad_enabled) {
+  return JointTracer(captured, requires_grad, grad_enabled).run();
+}
+
+}  // namespace tenon::aot

@@ -1,0 +1,78 @@
+#include "backends.h"
+
+#include <tenon/autograd/grad_mode.h>
+#include <tenon/runtime/plan.h>
+#include <tenon/schedule/schedule.h>
+
+#include <array>
+
+namespace tenon {
+namespace capture {
+namespace {
+
+GraphFunction compiled_plan(const graph::Graph& graph) {
+  std::shared_ptr<const runtime::Plan> plan = schedule::compile_graph(graph);
+  return [plan](std::span<const Tensor> inputs, std::span<const int64_t> symbols) { return runtime::run(*plan, inputs, symbols); };
+}
+
+GraphFunction interpreted(const graph::Graph& graph) {
+  auto kept = std::make_shared<graph::Graph>(graph);
+  return [kept](std::span<const Tensor> inputs, std::span<const int64_t> symbols) {
+    graph::InterpretOptions options;
+    options.symbols = symbols;
+    return graph::interpret(*kept, inputs, options);
+  };
+}
+
+// The captured graph as it is: autograd sees every operator.
+GraphFunction replayed(const graph::Graph& graph) {
+  auto kept = std::make_shared<graph::Graph>(graph);
+  return [kept](std::span<const Tensor> inputs, std::span<const int64_t> symbols) {
+    autograd::SetGradMode restore(autograd::grad_enabled());
+    graph::InterpretOptions options;
+    options.symbols = symbols;
+    options.before_node = [](const graph::Node& node) { autograd::set_grad_enabled(node.grad_enabled); };
+    return graph::interpret(*kept, inputs, options);
+  };
+}
+
+struct Known {
+  std::string_view name;
+  aot::Compiled (*make)(const graph::Graph&, const std::vector<bool>&, bool);
+};
+
+constexpr std::array<Known, 3> kBackends = {{
+    {"inductor",
+     [](const graph::Graph& graph, const std::vector<bool>& requires_grad, bool grad_enabled) {
+       return aot::compile(graph, requires_grad, grad_enabled, compiled_plan);
+     }},
+    {"aot_eager",
+     [](const graph::Graph& graph, const std::vector<bool>& requires_grad, bool grad_enabled) {
+       return aot::compile(graph, requires_grad, grad_enabled, interpreted);
+     }},
+    {"eager",
+     [](const graph::Graph& graph, const std::vector<bool>&, bool) { return aot::Compiled{replayed(graph), {}, {}, {}}; }},
+}};
+
+}  // namespace
+
+aot::Compiled compile_with(const Backend& backend, const graph::Graph& graph, const std::vector<bool>& requires_grad, bool grad_enabled) {
+  if (backend.custom()) return {backend.custom()(graph), {}, {}, {}};
+  for (const Known& known : kBackends)
+    if (known.name == backend.name()) return known.make(graph, requires_grad, grad_enabled);
+  TENON_ASSERT(false, "backend {}", backend.name());
+  return {};
+}
+
+}  // namespace capture
+
+Backend::Backend(std::string name) : name_(std::move(name)) {
+  std::vector<std::string_view> names;
+  for (const capture::Known& known : capture::kBackends) {
+    if (known.name == name_) return;
+    names.push_back(known.name);
+  }
+  fail("[compile] unknown backend '{}': expected one of {}, or a function from a graph to a callable", name_, fmt::join(names, ", "));
+}
+
+}  // namespace tenon
