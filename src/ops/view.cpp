@@ -412,7 +412,7 @@ OPS(view) {
         inside[dim] = max(builder.pool().constant(0), min(length - 1, floor_div(offset, step)));
         Lane position = builder.index(offset);
         Lane covered = (position >= builder.index(builder.pool().constant(0))) & (position < builder.index(step * length));
-        if (!b.step.is_symbolic() && b.step.plain() != 1)
+        if (!statically_true(b.step == 1))
           covered = covered & (builder.index(mod(offset, step)) == builder.index(builder.pool().constant(0)));
         if (statically_true(b.length == 0)) return e.load(self, index);
         return select(covered, e.load(src, inside), e.load(self, index));
