@@ -583,7 +583,10 @@ EmittedKernel Emitter::run(const Axes& axes) {
     if (last && at > 0 && !group_.has_reduction()) hoist_before(axis, group_.roots);
     set_coordinates(axis, open(extent_of(axis), {.parallel = at == 0, .vector = last && !axes.vector_reduced}));
   }
-  if (!group_.has_reduction()) {
+  // The sum of a 0-d tensor reduces nothing, but is a stage all the same.
+  bool staged = group_.has_reduction() ||
+                std::any_of(group_.roots.begin(), group_.roots.end(), [&](ValueId root) { return is_reduction(root); });
+  if (!staged) {
     for (ValueId root : group_.roots) store(root, emit(root, own_index(root)));
   } else {
     int last_stage = 0;
