@@ -59,8 +59,8 @@ TEST_P(ValueTable, agrees) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(rows, ValueTable, testing::ValuesIn(operators()), [](const testing::TestParamInfo<std::string>& info) {
-  std::string name = info.param;
+INSTANTIATE_TEST_SUITE_P(rows, ValueTable, testing::ValuesIn(operators()), [](const testing::TestParamInfo<std::string>& each) {
+  std::string name = each.param;
   for (char& letter : name)
     if (letter == '.') letter = '_';
   return name;
@@ -166,7 +166,7 @@ TEST_P(RandomRows, a_seed_repeats_them) {
 }
 
 INSTANTIATE_TEST_SUITE_P(dtypes, RandomRows, testing::Values(kFloat32, kFloat64, kFloat16, kBFloat16),
-                         [](const testing::TestParamInfo<Dtype>& info) { return std::string(name(info.param)); });
+                         [](const testing::TestParamInfo<Dtype>& each) { return std::string(name(each.param)); });
 
 }  // namespace
 }  // namespace tenon
