@@ -178,7 +178,9 @@ class Emitter final {
       Expr extent = builder_pool().constant(1);
       for (size_t dim = 0; dim < sizes.size(); ++dim)
         extent = extent + (to_kernel(sizes[dim]) - 1) * to_kernel(strides[dim]);
-      int made = builder_.buffer("b" + graph_.values[static_cast<size_t>(base)].name, meta.dtype(), role, extent);
+      // Named by position, so that equal kernels of different graphs are one text and one object.
+      std::string name = fmt::format("{}{}", role == loop::BufferRole::In ? "in" : "out", buffers_.size());
+      int made = builder_.buffer(std::move(name), meta.dtype(), role, extent);
       found = buffers_.emplace(base, made).first;
       buffer_values_.push_back(base);
     }
