@@ -179,7 +179,8 @@ Tensor Value::take_tensor() {
 std::optional<Tensor> Value::optional_tensor() const { return is_none() ? std::nullopt : std::optional<Tensor>(tensor()); }
 
 SymInt Value::sym_int() const {
-  if (tag_ == Tag::Bool) return integer_;
+  // A memory format reads as its number, as kernels take it.
+  if (tag_ == Tag::Bool || tag_ == Tag::MemoryFormat) return integer_;
   if (tag_ != Tag::Int) wrong_kind("an int");
   return count_ == kSymbolic ? *static_cast<const SymInt*>(pointer_) : SymInt(integer_);
 }

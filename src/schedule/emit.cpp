@@ -592,8 +592,10 @@ EmittedKernel Emitter::run(const Axes& axes) {
     if (last && at > 0 && !group_.has_reduction()) hoist_before(axis, group_.roots);
     set_coordinates(axis, open(extent_of(axis), {.parallel = at == 0, .vector = last && !axes.vector_reduced}));
   }
-  // A reduction of a 0-d tensor has no axes, but stages all the same.
-  if (std::none_of(group_.roots.begin(), group_.roots.end(), [&](ValueId root) { return is_reduction(root); })) {
+  // The sum of a 0-d tensor reduces nothing, but is a stage all the same.
+  bool staged = group_.has_reduction() ||
+                std::any_of(group_.roots.begin(), group_.roots.end(), [&](ValueId root) { return is_reduction(root); });
+  if (!staged) {
     for (ValueId root : group_.roots) store(root, emit(root, own_index(root)));
   } else {
     int last_stage = 0;

@@ -101,9 +101,10 @@ class KernelAtWidth : public testing::TestWithParam<int> {
     set_cache_folder("");
   }
   void TearDown() override {
-    set_bounds_checks(false);
+    set_bounds_checks(usual_checks_);
     set_isa(0);
   }
+  const bool usual_checks_ = bounds_checks();
 };
 INSTANTIATE_TEST_SUITE_P(Widths, KernelAtWidth, testing::Values(512, 256, 128));
 
