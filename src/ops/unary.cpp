@@ -64,7 +64,10 @@ OPS(unary) {
         return threshold_backward(g.grad(), g.saved("self"), g.argument("threshold").scalar());
       });
   op("logical_not(Tensor self) -> Tensor").pointwise(Promotion::Logical, [](Lane x) { return !x; });
-  op("isnan(Tensor self) -> Tensor").pointwise(Promotion::Compare, [](Lane x) { return isnan(x); }).no_inplace();
+  op("isnan(Tensor self) -> Tensor")
+      .pointwise(Promotion::Compare,
+                 [](Lane x) { return is_floating(x.dtype()) ? isnan(x) : x.builder().constant(int64_t{0}, kBool); })
+      .no_inplace();
 
   // Copies and conversions.
   op("clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor")
@@ -96,7 +99,7 @@ OPS(unary) {
       .pointwise(Promotion::Self, [](Lane, Lane value) { return value; })
       .ignores("self")
       .grad("self", saves(), [](Grad& g) { return zeros_like(g.grad()); })
-      .grad("value", saves(), [](Grad& g) { return g.grad().sum(); });
+      .grad("value", saves(), [](Grad& g) { return g.grad(); });
   op("zero(Tensor self) -> Tensor")
       .pointwise(Promotion::Self, [](Lane self) { return number(self, 0); })
       .ignores("self")

@@ -532,7 +532,7 @@ OPS(view) {
         for (size_t d = 0; d < static_cast<size_t>(index.dim()); ++d) at.push_back(e.index(d));
         loop::Builder& builder = e.builder();
         Lane picked = cast(e.load(index, at), kInt64);
-        Lane size = builder.index(e.integer(self.size(static_cast<int64_t>(dim))));
+        Lane size = builder.index(e.integer(self.dim() > 0 ? self.size(static_cast<int64_t>(dim)) : SymInt(1)));
         Lane zero = builder.constant(int64_t{0}, kInt64);
         builder.check((picked >= zero) & (picked < size), "[gather] an index is out of range");
         Expr bound = builder.bind_index(maximum(zero, minimum(picked, size - 1.0)));
