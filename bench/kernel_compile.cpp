@@ -1,94 +1,71 @@
-// How long LLVM takes for one kernel: the median over kernels such as lowering makes, none of them in any cache.
-#include "bench.h"
-
-#include <tenon/codegen/compile.h>
-#include <tenon/codegen/object_cache.h>
-#include <tenon/loop/builder.h>
+// The time from one kernel to its entry point, nothing cached: over the kernels of the demo's training step and of a few
+// other functions.
+#include <tenon/tenon.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+
+#include "../demo/training.h"
+#include "bench.h"
+#include "workspace.h"
 
 namespace tenon::bench {
 namespace {
 
-using loop::BufferRole;
-using loop::Builder;
-using loop::Lane;
-using loop::ReduceKind;
-using sym::Expr;
-
-constexpr sym::Range kCount = {0, sym::Range::kMax};
-
-// relu(sin(x) + y)
-loop::Kernel pointwise(const std::string& name) {
-  Builder b(name);
-  int x = b.buffer("x", kFloat32, BufferRole::In), y = b.buffer("y", kFloat32, BufferRole::In);
-  int out = b.buffer("out", kFloat32, BufferRole::Out);
-  b.loop(b.integer("n", kCount), {.parallel = true, .vector = true}, [&](Expr i) {
-    Lane sum = sin(b.load(x, i)) + b.load(y, i);
-    b.store(out, i, maximum(sum, number(sum, 0)));
-  });
-  return b.finish();
+void run_functions() {
+  nn::Sequential model = demo::make_model();
+  demo::Batch batch = demo::make_batch(demo::kBatch, 0);
+  compile([&](Tensor features, Tensor labels) { return cross_entropy(model(features), labels); })(batch.features, batch.labels)
+      .backward();
+  Tensor x = randn({64, 96}), y = randn({64, 96}), row = randn({96});
+  compile([](Tensor a, Tensor b) { return (a.sin() + b).relu(); })(x, y);
+  compile([](Tensor a, Tensor w, Tensor b, Tensor r) { return tanh(a * w + b) + r; })(x, row, row, y);
+  compile([](Tensor a) { return softmax(a, 1); })(x);
+  compile([](Tensor a) { return a.sum(0); })(x);
+  compile([](Tensor a) { return a.transpose(0, 1).exp().contiguous(); })(x);
 }
 
-// tanh(x * w + b) + r with rows w and b, stored past the cache
-loop::Kernel chain(const std::string& name) {
-  Builder b(name);
-  int x = b.buffer("x", kFloat32, BufferRole::In), w = b.buffer("w", kFloat32, BufferRole::In);
-  int bias = b.buffer("b", kFloat32, BufferRole::In), r = b.buffer("r", kFloat32, BufferRole::In);
-  int out = b.buffer("out", kFloat32, BufferRole::Out);
-  b.kernel().buffers[static_cast<size_t>(out)].streaming = true;
-  Expr rows = b.integer("rows", kCount), columns = b.integer("columns", kCount);
-  b.loop(rows, {.parallel = true}, [&](Expr i) {
-    b.loop(columns, {.vector = true}, [&](Expr j) {
-      Expr at = i * columns + j;
-      b.store(out, at, tanh(b.load(x, at) * b.load(w, j) + b.load(bias, j)) + b.load(r, at));
-    });
-  });
-  return b.finish();
-}
-
-loop::Kernel softmax(const std::string& name) {
-  Builder b(name);
-  int x = b.buffer("x", kFloat32, BufferRole::In), out = b.buffer("out", kFloat32, BufferRole::Out);
-  Expr rows = b.integer("rows", kCount), columns = b.integer("columns", kCount);
-  b.loop(rows, {.parallel = true}, [&](Expr i) {
-    Lane most, sum;
-    b.loop(columns, {.vector = true, .reduction = true},
-           [&](Expr j) { most = b.reduce(ReduceKind::Max, b.load(x, i * columns + j)); });
-    b.loop(columns, {.vector = true, .reduction = true},
-           [&](Expr j) { sum = b.reduce(ReduceKind::Sum, exp(b.load(x, i * columns + j) - most)); });
-    b.loop(columns, {.vector = true},
-           [&](Expr j) { b.store(out, i * columns + j, exp(b.load(x, i * columns + j) - most) / sum); });
-  });
-  return b.finish();
-}
-
-loop::Kernel column_sums(const std::string& name) {
-  Builder b(name);
-  int x = b.buffer("x", kFloat32, BufferRole::In), out = b.buffer("out", kFloat32, BufferRole::Out);
-  Expr rows = b.integer("rows", kCount), columns = b.integer("columns", kCount);
-  b.loop(columns, {.parallel = true, .vector = true}, [&](Expr j) {
-    Lane sum;
-    b.loop(rows, {.reduction = true}, [&](Expr i) { sum = b.reduce(ReduceKind::Sum, b.load(x, i * columns + j)); });
-    b.store(out, j, sum);
-  });
-  return b.finish();
+std::vector<loop::Kernel> kernels_of(const std::filesystem::path& folder, const std::function<void()>& functions) {
+  setenv("TENON_DEBUG_DIR", folder.c_str(), 1);
+  functions();
+  unsetenv("TENON_DEBUG_DIR");
+  std::vector<loop::Kernel> kernels;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (entry.path().extension() != ".kernel") continue;
+    std::ostringstream text;
+    text << std::ifstream(entry.path()).rdbuf();
+    kernels.push_back(loop::parse(text.str()));
+  }
+  return kernels;
 }
 
 }  // namespace
 
 BENCH(kernel_compile) {
-  const std::string cache = codegen::cache_folder();
+  Workspace workspace;
+  workspace.use_fresh_cache();
+  std::vector<loop::Kernel> kernels = kernels_of(workspace.folder() / "kernels", run_functions);
   codegen::set_cache_folder("");
-  codegen::compile(pointwise("warm_up"));
-  std::vector<double> milliseconds;
-  for (int round = 0; round < 11; ++round)
-    for (auto* make : {pointwise, chain, softmax, column_sums})
-      milliseconds.push_back(codegen::compile(make("round" + std::to_string(round)))->compile_ms);
-  codegen::set_cache_folder(cache);
-  auto middle = milliseconds.begin() + static_cast<ptrdiff_t>(milliseconds.size() / 2);
-  std::nth_element(milliseconds.begin(), middle, milliseconds.end());
-  report.add({.name = "one kernel, compiled", .value = *middle, .unit = "ms", .bar = 8});
+  std::vector<double> seconds;
+  for (const loop::Kernel& kernel : kernels) {
+    std::string text = loop::to_string(kernel);
+    std::vector<double> rounds;
+    for (int round = 0; round < 3; ++round) {
+      codegen::forget_loaded_kernels();
+      loop::Kernel again = loop::parse(text);
+      double start = now();
+      codegen::compile(std::move(again));
+      rounds.push_back(now() - start);
+    }
+    seconds.push_back(demo::median(rounds));
+  }
+  TENON_CHECK(!seconds.empty(), "[bench] no kernel was generated");
+  report.add({.name = "kernel_compile_median", .value = demo::median(seconds) * 1e3, .unit = "ms", .bar = 8});
+  report.add({.name = "kernel_compile_slowest",
+              .value = *std::max_element(seconds.begin(), seconds.end()) * 1e3,
+              .unit = "ms"});
 }
 
 }  // namespace tenon::bench

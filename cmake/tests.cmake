@@ -62,6 +62,8 @@ tenon_repository_test(includes_test ${PROJECT_SOURCE_DIR}/tests/tools/check_incl
 tenon_repository_test(seeds_counter_test ${PROJECT_SOURCE_DIR}/tests/tools/seeds_test.py)
 tenon_repository_test(setup_test ${PROJECT_SOURCE_DIR}/tests/tools/setup_test.py)
 tenon_repository_test(bench_report_test ${PROJECT_SOURCE_DIR}/tests/tools/bench_test.py $<TARGET_FILE:tenon_bench>)
+tenon_repository_test(demo_test ${PROJECT_SOURCE_DIR}/tests/tools/demo_test.py $<TARGET_FILE:demo>)
+tenon_repository_test(tenon_tool_test ${PROJECT_SOURCE_DIR}/tests/tools/tenon_test.py $<TARGET_FILE:tenon_tool>)
 
 # An outside project builds against an installed copy. (A sanitized library would need a sanitized program.)
 if(NOT TENON_SANITIZE)

@@ -111,6 +111,26 @@ std::vector<Value> CompiledFunction::State::run_eagerly(std::string why, std::sp
   return body(tensors);
 }
 
+namespace {
+
+// What the symbols that an error mentions stood for: " (with s0 = 3)".
+std::string symbols_in(const std::string& text, sym::ShapeEnv& env) {
+  std::vector<std::string> words;
+  for (int32_t id = 0; id < env.pool().symbol_count(); ++id) {
+    sym::Expr symbol = env.pool().symbol(id);
+    std::optional<int64_t> hint = env.hint(symbol);
+    size_t at = text.find(symbol.name());
+    if (!hint || at == std::string::npos) continue;
+    size_t end = at + symbol.name().size();
+    bool whole = (at == 0 || !std::isalnum(static_cast<unsigned char>(text[at - 1]))) &&
+                 (end == text.size() || !std::isalnum(static_cast<unsigned char>(text[end])));
+    if (whole) words.push_back(fmt::format("{} = {}", symbol.name(), *hint));
+  }
+  return words.empty() ? "" : fmt::format(" (with {})", fmt::join(words, ", "));
+}
+
+}  // namespace
+
 std::vector<Value> CompiledFunction::State::capture(std::span<const Tensor> tensors, std::span<const Value> constants, Body body) {
   bool grad_enabled = autograd::grad_enabled();
   std::string reason;
@@ -145,6 +165,10 @@ std::vector<Value> CompiledFunction::State::capture(std::span<const Tensor> tens
       broken = needs_data.what();
     } catch (const DataDependentError& data_dependent) {
       broken = data_dependent.what();
+    } catch (const Error& error) {
+      std::string meaning = symbols_in(error.what(), *session.inputs().env());
+      if (meaning.empty()) throw;
+      throw Error(error.what() + meaning);
     }
     entry->guards = Guards(session, tensors, constants, grad_enabled);
     if (broken.empty()) {

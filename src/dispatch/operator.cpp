@@ -1,3 +1,4 @@
+#include <tenon/dispatch/describe.h>
 #include <tenon/dispatch/operator.h>
 
 #include <map>
@@ -25,6 +26,14 @@ struct Registry {
     rebuild(op);
   }
   static std::shared_ptr<KernelFunction>& own(Operator& op, DispatchKey key) { return op.own_[static_cast<size_t>(key)]; }
+  // The rules of `Operator::rebuild`, told instead of applied.
+  KernelOrigin origin(const Operator& op, DispatchKey key) const {
+    const KernelFunction* kernel = op.kernel(key);
+    if (!kernel) return op.handled().has(key) ? KernelOrigin::Missing : KernelOrigin::PassedOver;
+    if (kernel == op.own_[static_cast<size_t>(key)].get()) return KernelOrigin::Own;
+    if (kernel == op.explicit_.get()) return KernelOrigin::CompositeExplicit;
+    return kernel == op.implicit_.get() ? KernelOrigin::CompositeImplicit : KernelOrigin::Fallback;
+  }
   static std::shared_ptr<KernelFunction>& composite(Operator& op, Composite kind) {
     return kind == Composite::Explicit ? op.explicit_ : op.implicit_;
   }
@@ -117,6 +126,17 @@ std::vector<const Operator*> all_operators() {
   std::lock_guard lock(registry.mutex);
   std::vector<const Operator*> list;
   for (auto& [name, op] : registry.operators) list.push_back(op.get());
+  return list;
+}
+
+std::vector<std::pair<DispatchKey, KernelOrigin>> describe(const Operator& op) {
+  Registry& registry = Registry::instance();
+  std::lock_guard lock(registry.mutex);
+  std::vector<std::pair<DispatchKey, KernelOrigin>> list;
+  for (int at = kDispatchKeyCount; --at > 0;) {
+    auto key = static_cast<DispatchKey>(at);
+    list.emplace_back(key, registry.origin(op, key));
+  }
   return list;
 }
 

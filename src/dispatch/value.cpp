@@ -220,6 +220,11 @@ tenon::Device Value::device() const {
   return tenon::Device(static_cast<DeviceType>(integer_ / 256), static_cast<int8_t>(integer_ % 256));
 }
 
+tenon::MemoryFormat Value::memory_format() const {
+  if (tag_ != Tag::MemoryFormat) wrong_kind("a MemoryFormat");
+  return static_cast<tenon::MemoryFormat>(integer_);
+}
+
 tenon::Generator& Value::generator() const {
   if (tag_ != Tag::Generator) wrong_kind("a Generator");
   return *const_cast<tenon::Generator*>(static_cast<const tenon::Generator*>(pointer_));

@@ -42,11 +42,16 @@ void run_fake(dispatch::Call& call) {
     call.results.push_back(Tensor(arguments.tensor("self")));
     return;
   }
-  for (ops::TensorMeta& meta : metas) call.results.push_back(make(meta.sizes, meta.strides, meta.dtype, meta.device));
+  // A meta tensor is as empty as a fake one, but says so.
+  bool fake = call.keys.has(DispatchKey::Fake);
+  for (ops::TensorMeta& meta : metas)
+    call.results.push_back(fake ? make(meta.sizes, meta.strides, meta.dtype, meta.device)
+                                : core::make_without_data(meta.sizes, meta.strides, meta.dtype, kMeta, {}));
 }
 
 [[maybe_unused]] const bool registered = [] {
   dispatch::register_fallback(DispatchKey::Fake, run_fake);
+  dispatch::register_fallback(DispatchKey::Meta, run_fake);
   return true;
 }();
 

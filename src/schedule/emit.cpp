@@ -187,7 +187,9 @@ class Emitter final {
       Expr extent = builder_pool().constant(1);
       for (size_t dim = 0; dim < sizes.size(); ++dim)
         extent = extent + (to_kernel(sizes[dim]) - 1) * to_kernel(strides[dim]);
-      int made = builder_.buffer("b" + graph_.values[static_cast<size_t>(base)].name, meta.dtype(), role, extent);
+      // Named by position, so that equal kernels of different graphs are one text and one object.
+      std::string name = fmt::format("{}{}", role == loop::BufferRole::In ? "in" : "out", buffers_.size());
+      int made = builder_.buffer(std::move(name), meta.dtype(), role, extent);
       found = buffers_.emplace(base, made).first;
       buffer_values_.push_back(base);
     }
@@ -598,7 +600,10 @@ EmittedKernel Emitter::run(const Axes& axes) {
     if (last && at > 0 && !group_.has_reduction()) hoist_before(axis, group_.roots);
     set_coordinates(axis, open(extent_of(axis), {.parallel = at == 0, .vector = last && !axes.vector_reduced}));
   }
-  if (!group_.has_reduction()) {
+  // The sum of a 0-d tensor reduces nothing, but is a stage all the same.
+  bool staged = group_.has_reduction() ||
+                std::any_of(group_.roots.begin(), group_.roots.end(), [&](ValueId root) { return is_reduction(root); });
+  if (!staged) {
     for (ValueId root : group_.roots) store(root, emit(root, own_index(root)));
   } else {
     int last_stage = 0;

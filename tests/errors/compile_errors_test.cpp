@@ -21,7 +21,7 @@ TEST(CompileErrors, AShapeErrorAfterACompile) {
   auto f = compile([](Tensor x, Tensor y) { return x + y; });
   f(randn({4}), randn({4}));
   EXPECT_EQ(error_of([&] { f(randn({4}), randn({3})); }),
-            "[add] shapes [4], [3] cannot be broadcast together: dimension 0 is 4 and 3");
+            "[add] shapes [4], [s0] cannot be broadcast together: dimension 0 is 4 and s0 (with s0 = 3)");
   EXPECT_EQ(f.compile_count(), 1);
 }
 

@@ -55,6 +55,8 @@ TEST_P(ValueTable, agrees) {
       EXPECT_TRUE(results[0].tensor().is_same_storage(self));
     } catch (const std::exception& error) {
       ADD_FAILURE() << error.what();
+    } catch (...) {
+      ADD_FAILURE() << "an exception of an unknown type";
     }
   }
 }

@@ -54,7 +54,8 @@ using Function = std::function<Tensor(const std::vector<Tensor>&)>;
 // Weights that make every output element count differently.
 inline Tensor weigh(const Tensor& output) {
   std::vector<double> weights;
-  for (int64_t i = 0; i < output.numel().plain(); ++i) weights.push_back(0.7 + 0.31 * static_cast<double>(i % 5) - 0.013 * static_cast<double>(i));
+  for (int64_t i = 0; i < output.numel().plain(); ++i)
+    weights.push_back(0.7 + 0.31 * static_cast<double>(i % 5) - 0.013 * static_cast<double>(i));
   return (output * real(weights).view(output.sym_sizes())).sum();
 }
 
@@ -79,7 +80,8 @@ inline void check_gradients(const Function& f, const std::vector<Tensor>& inputs
       };
       constexpr double kStep = 1e-5;
       double numeric = (loss_at(point[at] + kStep) - loss_at(point[at] - kStep)) / (2 * kStep);
-      EXPECT_NEAR(analytic[at], numeric, tolerance * std::max(1.0, std::abs(numeric))) << "input " << which << " element " << at;
+      EXPECT_NEAR(analytic[at], numeric, tolerance * std::max(1.0, std::abs(numeric)))
+          << "input " << which << " element " << at;
     }
   }
 }
