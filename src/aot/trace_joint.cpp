@@ -61,7 +61,7 @@ class JointTracer {
 
   int32_t add_forward_output(const Tensor& outer) {
     forward_.push_back(outer);
-    recorder_.graph().outputs.push_back(recorder_.to_argument(dispatch::Value(from_functional(outer))));
+    recorder_.graph().outputs.push_back(recorder_.to_argument(dispatch::Value(from_functional_as_shown(outer))));
     return static_cast<int32_t>(forward_.size()) - 1;
   }
 
