@@ -1,3 +1,4 @@
+#include <tenon/dispatch/registration.h>
 #include <tenon/ops/table.h>
 #include <tenon/schema/derive.h>
 
@@ -10,6 +11,8 @@ dispatch::Operator& define_row(const std::shared_ptr<Row>& row) {
   row->schema = schema;
   dispatch::Operator& defined = dispatch::define(std::move(schema), row);
   row->op = &defined;
+  dispatch::add_tags(defined, {dispatch::Tag::pt2_compliant_tag});
+  if (row->kind == Kind::Pointwise) dispatch::add_tags(defined, {dispatch::Tag::pointwise});
   return defined;
 }
 
