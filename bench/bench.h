@@ -61,7 +61,8 @@ struct Rounds {
 double now();  // seconds on a clock that never goes back
 
 Timing time_rounds(const std::function<void()>& body, Rounds rounds = {});
-// Both, a round of one and a round of the other in turn: a disturbance of the machine hits both.
+// A round of each in turn: a disturbance of the machine hits all.
+std::vector<Timing> time_alternating(const std::vector<std::function<void()>>& bodies, Rounds rounds = {});
 std::pair<Timing, Timing> time_against(const std::function<void()>& one, const std::function<void()>& other,
                                        Rounds rounds = {});
 

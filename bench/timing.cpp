@@ -43,16 +43,21 @@ Timing time_rounds(const std::function<void()>& body, Rounds rounds) {
   return summarise(std::move(seconds));
 }
 
+std::vector<Timing> time_alternating(const std::vector<std::function<void()>>& bodies, Rounds rounds) {
+  std::vector<int> calls;
+  for (const auto& body : bodies) calls.push_back(calls_per_round(body, rounds));
+  std::vector<std::vector<double>> seconds(bodies.size());
+  for (int i = 0; i < rounds.count; ++i)
+    for (size_t each = 0; each < bodies.size(); ++each) seconds[each].push_back(time_round(bodies[each], calls[each]));
+  std::vector<Timing> timings;
+  for (auto& list : seconds) timings.push_back(summarise(std::move(list)));
+  return timings;
+}
+
 std::pair<Timing, Timing> time_against(const std::function<void()>& one, const std::function<void()>& other,
                                        Rounds rounds) {
-  int calls_one = calls_per_round(one, rounds);
-  int calls_other = calls_per_round(other, rounds);
-  std::vector<double> seconds_one, seconds_other;
-  for (int i = 0; i < rounds.count; ++i) {
-    seconds_one.push_back(time_round(one, calls_one));
-    seconds_other.push_back(time_round(other, calls_other));
-  }
-  return {summarise(std::move(seconds_one)), summarise(std::move(seconds_other))};
+  std::vector<Timing> timings = time_alternating({one, other}, rounds);
+  return {timings[0], timings[1]};
 }
 
 }  // namespace tenon::bench

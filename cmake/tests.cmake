@@ -1,4 +1,4 @@
-# One executable per kind of test, `tests_<kind>`, from every *_test.cpp below tests/<kind>; the kind is the CTest label.
+# One executable per kind of test, `tests_<kind>`, from every source below tests/<kind>; the kind is the CTest label.
 # An executable is several CTest entries, each a share of its cases, so that `ctest -j` has something to balance.
 enable_testing()
 find_package(GTest REQUIRED)
@@ -17,7 +17,8 @@ target_link_libraries(tests_main PUBLIC tenon GTest::gtest GTest::gmock PRIVATE 
 target_compile_definitions(tests_main PRIVATE TENON_TEST_CACHE="${TENON_TEST_CACHE}")
 
 function(tenon_tests kind shares)
-  file(GLOB_RECURSE sources CONFIGURE_DEPENDS tests/${kind}/*_test.cpp)
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS tests/${kind}/*.cpp)
+  list(FILTER sources EXCLUDE REGEX "_fuzzer\\.cpp$")
   if(NOT sources)
     return()
   endif()
@@ -61,6 +62,8 @@ tenon_repository_test(includes_test ${PROJECT_SOURCE_DIR}/tests/tools/check_incl
 tenon_repository_test(seeds_counter_test ${PROJECT_SOURCE_DIR}/tests/tools/seeds_test.py)
 tenon_repository_test(setup_test ${PROJECT_SOURCE_DIR}/tests/tools/setup_test.py)
 tenon_repository_test(bench_report_test ${PROJECT_SOURCE_DIR}/tests/tools/bench_test.py $<TARGET_FILE:tenon_bench>)
+tenon_repository_test(demo_test ${PROJECT_SOURCE_DIR}/tests/tools/demo_test.py $<TARGET_FILE:demo>)
+tenon_repository_test(tenon_tool_test ${PROJECT_SOURCE_DIR}/tests/tools/tenon_test.py $<TARGET_FILE:tenon_tool>)
 
 # An outside project builds against an installed copy. (A sanitized library would need a sanitized program.)
 if(NOT TENON_SANITIZE)

@@ -1,4 +1,6 @@
 // The run-time wrapper around the compiled forward and backward graphs.
+#include "gradient_layout.h"
+
 #include <tenon/aot/aot.h>
 #include <tenon/autograd/grad_mode.h>
 #include <tenon/autograd/meta.h>
@@ -182,6 +184,7 @@ Compiled compile(const graph::Graph& captured, const std::vector<bool>& requires
   bool any = grad_enabled && std::find(requires_grad.begin(), requires_grad.end(), true) != requires_grad.end();
   state->joint = trace_joint(captured, requires_grad, any);
   state->parts = partition(state->joint);
+  make_gradients_dense(state->parts.backward);
   state->compiler = compiler;
   Compiled compiled;
   compiled.joint = std::make_shared<graph::Graph>(state->joint.graph);

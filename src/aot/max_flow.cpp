@@ -48,10 +48,30 @@ int64_t FlowNetwork::run(size_t source, size_t sink) {
     next_.assign(edges_of_.size(), 0);
     while (int64_t pushed = push(source, sink, kUnlimited)) {
       total += pushed;
-      if (total >= kUnlimited) return total;
+      if (total >= kUnlimited) break;
+    }
+    if (total >= kUnlimited) break;
+  }
+  find_sink_side(sink);
+  return total;
+}
+
+// Nodes from which the sink can still be reached, walking unfilled edges backwards.
+void FlowNetwork::find_sink_side(size_t sink) {
+  reaches_sink_.assign(edges_of_.size(), false);
+  reaches_sink_[sink] = true;
+  std::queue<size_t> waiting({sink});
+  while (!waiting.empty()) {
+    size_t node = waiting.front();
+    waiting.pop();
+    for (size_t at : edges_of_[node]) {
+      size_t from = edges_[at].to;
+      if (edges_[at ^ 1].capacity > 0 && !reaches_sink_[from]) {
+        reaches_sink_[from] = true;
+        waiting.push(from);
+      }
     }
   }
-  return total;
 }
 
 }  // namespace tenon::aot

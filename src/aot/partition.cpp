@@ -1,6 +1,7 @@
 // Splits a joint graph. A value may be recomputed in backward if its operator is cheap (pointwise, a view, a factory that draws no
 // random numbers); everything else that backward needs must be saved somewhere on its way. Which values to save is a minimum cut
-// between the inputs and the backward part, weighed by bytes.
+// between the inputs and the backward part, weighed by bytes; of several that weigh the same, the one nearest to backward, which leaves
+// more of the forward free to be fused.
 #include "max_flow.h"
 
 #include <tenon/aot/aot.h>
@@ -72,9 +73,22 @@ class Partitioner {
     return std::max<int64_t>(1, meta.numel().hint().value_or(4096)) * meta.element_size();
   }
 
+  std::vector<bool> needed_by_forward() const {
+    std::vector<bool> needed(graph_.values.size());
+    auto mark = [&](ValueId id) { needed[static_cast<size_t>(id)] = true; };
+    for (size_t at = 0; at < joint_.forward_outputs; ++at) graph::each_reference(graph_.outputs[at], mark);
+    for (size_t at = graph_.nodes.size(); at-- > 0;) {
+      const Node& node = graph_.nodes[at];
+      bool any = std::any_of(node.outputs.begin(), node.outputs.end(), [&](ValueId id) { return needed[static_cast<size_t>(id)]; });
+      if (any) graph::each_reference(node, mark);
+    }
+    return needed;
+  }
+
   void choose_saved() {
     // Node 2v is "v is computed in forward", 2v+1 "v reaches backward"; cutting between them saves v.
     size_t count = graph_.values.size();
+    std::vector<bool> in_forward = needed_by_forward();
     FlowNetwork network(2 * count + 2);
     size_t source = 2 * count, sink = 2 * count + 1;
     auto in = [](ValueId id) { return static_cast<size_t>(id) * 2; };
@@ -84,8 +98,9 @@ class Partitioner {
       bool input = producer_[static_cast<size_t>(id)] < 0;
       bool from_forward = input || !is_cheap(graph_.nodes[static_cast<size_t>(producer_[static_cast<size_t>(id)])]);
       if (from_forward) network.add_edge(source, in(id), FlowNetwork::kUnlimited);
-      // An input is alive anyway, so that saving it costs less than saving anything else.
-      network.add_edge(in(id), out(id), input ? bytes(id) / 2 + 1 : bytes(id) * 2);
+      // An input is alive anyway, so that saving it costs less than saving anything else. Of values that are as large, one that
+      // forward computes for its own sake is better than one made for backward alone.
+      network.add_edge(in(id), out(id), input ? bytes(id) : 4 * bytes(id) + (in_forward[static_cast<size_t>(id)] ? 0 : 1));
     }
     auto reaches = [&](ValueId id) {
       if (!backward_[static_cast<size_t>(id)]) network.add_edge(out(id), sink, FlowNetwork::kUnlimited);
@@ -102,7 +117,7 @@ class Partitioner {
     for (size_t at = joint_.forward_outputs; at < graph_.outputs.size(); ++at) graph::each_reference(graph_.outputs[at], reaches);
     network.run(source, sink);
     for (ValueId id = 0; id < static_cast<ValueId>(count); ++id)
-      if (!backward_[static_cast<size_t>(id)] && network.reachable(in(id)) && !network.reachable(out(id))) saved_.push_back(id);
+      if (!backward_[static_cast<size_t>(id)] && network.before_cut(in(id)) && !network.before_cut(out(id))) saved_.push_back(id);
   }
 
   // The part of the graph that computes `outputs` from `inputs`.

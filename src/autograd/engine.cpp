@@ -16,8 +16,8 @@ namespace {
 
 // With captures: what is to be done at a node.
 struct Wanted {
-  bool runs = false;                                     // something wanted lies beyond it
-  std::vector<std::pair<uint32_t, size_t>> captures;     // input → position in the result
+  bool runs = false;                                  // something wanted lies beyond it
+  std::vector<std::pair<uint32_t, size_t>> captures;  // input → position in the result
   bool any() const { return runs || !captures.empty(); }
 };
 
@@ -25,9 +25,9 @@ struct State {
   explicit State(const Walk& its_walk) : walk(its_walk), captured(its_walk.captures.size()) {}
 
   const Walk& walk;
-  bool selective = false;                                // only what leads to a capture
+  bool selective = false;  // only what leads to a capture
   std::unordered_map<const Node*, Wanted> wanted;
-  std::unordered_map<const Node*, size_t> missing;       // gradients still to come, by edge
+  std::unordered_map<const Node*, size_t> missing;  // gradients still to come, by edge
   std::unordered_map<const Node*, std::vector<Tensor>> arrived;
   std::vector<Tensor> captured;
 
@@ -127,8 +127,8 @@ Tensor fitted(Tensor gradient, const InputMeta& expected, const Node& giver, siz
   }
   TENON_CHECK(gradient.device() == expected.device, "[backward] {} gave a gradient on {} for its input {}, expected {}",
               giver.name(), gradient.device().str(), edge, expected.device.str());
-  TENON_CHECK(gradient.is_floating_point(), "[backward] {} gave a gradient {} for its input {}, expected {}", giver.name(),
-              gradient.description(), edge, expected.str());
+  TENON_CHECK(gradient.is_floating_point(), "[backward] {} gave a gradient {} for its input {}, expected {}",
+              giver.name(), gradient.description(), edge, expected.str());
   if (gradient.dtype() != expected.dtype) gradient = gradient.to(expected.dtype);
   return gradient;
 }
@@ -142,8 +142,8 @@ std::vector<Tensor> run_node(State& state, Node& node, std::vector<Tensor> gradi
   }
   for (const PreHook& hook : node.pre_hooks()) {
     hook(gradients);
-    TENON_CHECK(gradients.size() == node.inputs().size(), "[backward] a hook of {} left {} gradients, expected {}", node.name(),
-                gradients.size(), node.inputs().size());
+    TENON_CHECK(gradients.size() == node.inputs().size(), "[backward] a hook of {} left {} gradients, expected {}",
+                node.name(), gradients.size(), node.inputs().size());
   }
   std::vector<Tensor> leaving;
   if (node.post_hooks().empty()) {
@@ -223,8 +223,9 @@ Tensor root_gradient(const Tensor& root, const Tensor& given, const char* what, 
   bool fits = same_sizes(given.sym_sizes(), root.sym_sizes());
   TENON_CHECK(fits, "[{}] expected a gradient {} for a root of that shape, got {}", what, root.description(),
               given.description());
-  TENON_CHECK(given.is_floating_point() && given.device() == root.device(), "[{}] expected a gradient {} on {}, got {} on {}",
-              what, root.description(), root.device().str(), given.description(), given.device().str());
+  TENON_CHECK(given.is_floating_point() && given.device() == root.device(),
+              "[{}] expected a gradient {} on {}, got {} on {}", what, root.description(), root.device().str(),
+              given.description(), given.device().str());
   SetGradMode mode(create_graph);
   return given.dtype() == root.dtype() ? given : given.to(root.dtype());
 }
@@ -232,8 +233,8 @@ Tensor root_gradient(const Tensor& root, const Tensor& given, const char* what, 
 Walk prepare(std::span<const Tensor> roots, std::span<const Tensor> gradients, bool retain_graph, bool create_graph,
              const char* what) {
   TENON_CHECK(!roots.empty(), "[{}] expected at least one tensor to start from", what);
-  TENON_CHECK(gradients.empty() || gradients.size() == roots.size(), "[{}] expected {} gradients, one per root, got {}", what,
-              roots.size(), gradients.size());
+  TENON_CHECK(gradients.empty() || gradients.size() == roots.size(), "[{}] expected {} gradients, one per root, got {}",
+              what, roots.size(), gradients.size());
   Walk walk;
   walk.retain_graph = retain_graph;
   walk.create_graph = create_graph;
@@ -241,7 +242,8 @@ Walk prepare(std::span<const Tensor> roots, std::span<const Tensor> gradients, b
     TENON_CHECK(roots[at].defined(), "[{}] root {} is an undefined tensor", what, at);
     Edge edge = gradient_edge(roots[at]);
     TENON_CHECK(edge.valid(), "[{}] root {} does not require grad: {}", what, at, roots[at].description());
-    walk.gradients.push_back(root_gradient(roots[at], gradients.empty() ? Tensor() : gradients[at], what, create_graph));
+    walk.gradients.push_back(
+        root_gradient(roots[at], gradients.empty() ? Tensor() : gradients[at], what, create_graph));
     walk.roots.push_back(std::move(edge));
   }
   return walk;
@@ -278,7 +280,8 @@ void backward(std::span<const Tensor> roots, std::span<const Tensor> gradients, 
 }
 
 std::vector<Tensor> grad(std::span<const Tensor> outputs, std::span<const Tensor> inputs,
-                         std::span<const Tensor> grad_outputs, bool retain_graph, bool create_graph, bool allow_unused) {
+                         std::span<const Tensor> grad_outputs, bool retain_graph, bool create_graph,
+                         bool allow_unused) {
   TENON_CHECK(!inputs.empty(), "[grad] expected at least one input");
   Walk walk = prepare(outputs, grad_outputs, retain_graph, create_graph, "grad");
   capture_inputs(walk, inputs, "grad");

@@ -89,10 +89,11 @@ void check_inplace(const Tensor& tensor, std::string_view op_name, bool any_inpu
   }
   const Tensor& base = meta->view->base;
   bool base_requires_grad = base.requires_grad();
-  TENON_CHECK(!meta->view->made_without_grad || (!base_requires_grad && !any_input_requires_grad),
-              "[{}] a view made under no_grad() is being changed in place with grad enabled: make the view outside no_grad(), "
-              "or change it inside",
-              op_name);
+  TENON_CHECK(
+      !meta->view->made_without_grad || (!base_requires_grad && !any_input_requires_grad),
+      "[{}] a view made under no_grad() is being changed in place with grad enabled: make the view outside no_grad(), "
+      "or change it inside",
+      op_name);
   TENON_CHECK(!base_requires_grad || grad_fn(base),
               "[{}] a view of a leaf that requires grad is being changed in place: use no_grad()", op_name);
 }
@@ -103,7 +104,8 @@ void HookHandle::remove() const {
 }
 
 HookHandle detail::add_hook(const Tensor& tensor, TensorHook hook) {
-  TENON_CHECK(tensor.requires_grad(), "[register_hook] expected a tensor that requires grad, got {}", tensor.description());
+  TENON_CHECK(tensor.requires_grad(), "[register_hook] expected a tensor that requires grad, got {}",
+              tensor.description());
   Ref<Node> node = grad_fn(tensor);
   AutogradMeta& meta = ensure_meta(tensor);
   if (!meta.hooks) {

@@ -74,8 +74,8 @@ void Node::drop_references() {
   retained_.clear();
 }
 
-// A node's references are dropped by the outermost release on this thread; those that this makes unreachable wait in its
-// list. A plain pointer is thread-local, for static tensors die after the thread's other objects.
+// A node's references are dropped by the outermost release on this thread; those that this makes unreachable wait in
+// its list. A plain pointer is thread-local, for static tensors die after the thread's other objects.
 void Node::release_resources() {
   thread_local std::vector<std::pair<Node*, WeakRef<Node>>>* waiting = nullptr;
   // A weak reference keeps the memory; the adopted handle gives its count back unused.

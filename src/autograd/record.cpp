@@ -33,13 +33,15 @@ bool any_gradient_flows(const ops::Row& row, std::span<const Value> arguments) {
 }
 
 bool carries_gradient(const ops::Row& row, size_t result) {
-  return std::none_of(row.not_differentiable.begin(), row.not_differentiable.end(),
-                      [&](const std::string& name) { return result_index(row.schema, name) == static_cast<int>(result); });
+  return std::none_of(row.not_differentiable.begin(), row.not_differentiable.end(), [&](const std::string& name) {
+    return result_index(row.schema, name) == static_cast<int>(result);
+  });
 }
 
 bool is_argument(const Tensor& result, std::span<const Value> arguments) {
   bool same = false;
-  for (const Value& value : arguments) value.each_tensor([&](const Tensor& tensor) { same = same || tensor.is(result); });
+  for (const Value& value : arguments)
+    value.each_tensor([&](const Tensor& tensor) { same = same || tensor.is(result); });
   return same;
 }
 
@@ -49,7 +51,8 @@ void attach_results(Call& call, const ops::Row& row, const Ref<RowNode>& node) {
     if (!result.is_tensor() && !result.is_tensors()) continue;
     // An argument that comes back keeps the history that it has; its twin gets the new one.
     bool twin = false;
-    result.each_tensor([&](const Tensor& tensor) { twin = twin || (tensor.defined() && is_argument(tensor, call.args)); });
+    result.each_tensor(
+        [&](const Tensor& tensor) { twin = twin || (tensor.defined() && is_argument(tensor, call.args)); });
     if (twin)
       result = result.map_tensors(
           [&](const Tensor& tensor) { return is_argument(tensor, call.args) ? detach_below(tensor) : tensor; });

@@ -55,7 +55,8 @@ Tensor ViewStep::replay(const Tensor& base) const {
 }
 
 Tensor ViewStep::scatter(const Tensor& base, const Tensor& view) const {
-  TENON_CHECK(call->row->view.scatter, "[{}] a view made by {} cannot be changed in place and differentiated: clone it first",
+  TENON_CHECK(call->row->view.scatter,
+              "[{}] a view made by {} cannot be changed in place and differentiated: clone it first",
               call->row->schema.name, call->row->schema.name);
   dispatch::Values values = with_self(*call, base);
   return call->row->view.scatter(base, view, ops::Arguments(*call->row->op, values));

@@ -55,8 +55,8 @@ class RowGrad final : public ops::Grad {
 
   const dispatch::Value& argument(std::string_view name) const override {
     size_t at = node_.call_->argument_index(name);
-    TENON_ASSERT(!row().schema.arguments[at].type.is_tensor_like(), "the gradient of {} reads the tensor '{}' as a number",
-                 row().schema.str(), name);
+    TENON_ASSERT(!row().schema.arguments[at].type.is_tensor_like(),
+                 "the gradient of {} reads the tensor '{}' as a number", row().schema.str(), name);
     return node_.call_->arguments[at];
   }
 
@@ -77,8 +77,8 @@ class RowGrad final : public ops::Grad {
 
   const SavedTensor& find(std::string_view name) const {
     bool declared = std::find(rule_.saves.begin(), rule_.saves.end(), name) != rule_.saves.end();
-    TENON_ASSERT(declared, "the gradient of {} for '{}' reads '{}', which it did not declare to save", row().schema.str(),
-                 rule_.input, name);
+    TENON_ASSERT(declared, "the gradient of {} for '{}' reads '{}', which it did not declare to save",
+                 row().schema.str(), rule_.input, name);
     TENON_CHECK(!node_.released_,
                 "[backward] the graph was freed: pass retain_graph=true to the first backward to go through {} again",
                 node_.name());
@@ -90,10 +90,13 @@ class RowGrad final : public ops::Grad {
   const InputMeta* result(std::string_view name) const {
     if (row().schema.argument_index(name) >= 0) return nullptr;
     int at = result_index(row().schema, name);
-    return at >= 0 && static_cast<size_t>(at) < node_.inputs().size() ? &node_.inputs()[static_cast<size_t>(at)] : nullptr;
+    return at >= 0 && static_cast<size_t>(at) < node_.inputs().size() ? &node_.inputs()[static_cast<size_t>(at)]
+                                                                      : nullptr;
   }
 
-  const ArgumentShape& shape(std::string_view name) const { return node_.call_->shapes[node_.call_->argument_index(name)]; }
+  const ArgumentShape& shape(std::string_view name) const {
+    return node_.call_->shapes[node_.call_->argument_index(name)];
+  }
 
   RowNode& node_;
   const ops::GradRule& rule_;

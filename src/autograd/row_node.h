@@ -14,7 +14,8 @@ class RowNode final : public Node {
 
   const RecordedCall& call() const { return *call_; }
 
-  // Edges are one per tensor of each gradient rule, in the rules' order; those of inputs that need no gradient are invalid.
+  // Edges are one per tensor of each gradient rule, in the rules' order; those of inputs that need no gradient are
+  // invalid.
   void connect(std::span<const dispatch::Value> arguments);
   // The same for a view row, whose only tensor is `self`.
   void connect_to(Edge self);

@@ -38,7 +38,8 @@ SavedTensorHooksGuard::SavedTensorHooksGuard(SavedTensorHooks hooks) { hooks_sta
 SavedTensorHooksGuard::~SavedTensorHooksGuard() { hooks_stack().pop_back(); }
 
 Tensor detach_below(const Tensor& tensor) {
-  // An ordinary tensor needs no operator; one that a layer below watches (tracing, functionalization) must be seen by it.
+  // An ordinary tensor needs no operator; one that a layer below watches (tracing, functionalization) must be seen by
+  // it.
   bool plain = (tensor.impl()->keys - kPlainKeys).empty() && dispatch::thread_keys().include.empty();
   if (plain) return core::make_view(tensor, tensor.sym_sizes(), tensor.sym_strides(), tensor.sym_storage_offset());
   dispatch::ExcludeKeys below(kAutogradAndAbove);
@@ -100,10 +101,11 @@ Tensor SavedTensor::unpack(std::string_view for_node, const std::function<Edge()
     return attach(tensor, kind_ == Kind::Output ? history() : history_);
   }
   if (versioned_)
-    TENON_CHECK(tensor_.version() == version_,
-                "[backward] a tensor needed for the gradient of {} has been modified by an in-place operation: it is {} at "
-                "version {}, expected version {}",
-                for_node, tensor_.description(), tensor_.version(), version_);
+    TENON_CHECK(
+        tensor_.version() == version_,
+        "[backward] a tensor needed for the gradient of {} has been modified by an in-place operation: it is {} at "
+        "version {}, expected version {}",
+        for_node, tensor_.description(), tensor_.version(), version_);
   // Without recording, history is of no use.
   if (kind_ == Kind::Input || !grad_enabled()) return tensor_;
   return attach(tensor_, kind_ == Kind::Output ? history() : history_);

@@ -25,7 +25,8 @@ const Tensor& Tensor::set_requires_grad(bool value) const {
   TENON_CHECK(!value || is_floating_point(), "[set_requires_grad] only floating point tensors can require grad, got {}",
               description());
   if (!is_leaf()) {
-    TENON_CHECK(value, "[set_requires_grad] {} is the result of {} and requires grad: use detach() for one that does not",
+    TENON_CHECK(value,
+                "[set_requires_grad] {} is the result of {} and requires grad: use detach() for one that does not",
                 description(), autograd::grad_fn(*this)->name());
     return *this;
   }
@@ -52,7 +53,8 @@ void Tensor::set_grad(const Tensor& gradient) const {
   }
   TENON_CHECK(!gradient.is(*this), "[set_grad] a tensor cannot be its own gradient");
   autograd::InputMeta expected = autograd::InputMeta::of(*this), given = autograd::InputMeta::of(gradient);
-  bool fits = expected.dtype == given.dtype && expected.device == given.device && expected.sizes.size() == given.sizes.size();
+  bool fits =
+      expected.dtype == given.dtype && expected.device == given.device && expected.sizes.size() == given.sizes.size();
   for (size_t dim = 0; fits && dim < given.sizes.size(); ++dim)
     fits = expected.sizes[dim].same(given.sizes[dim]) || bool(expected.sizes[dim] == given.sizes[dim]);
   TENON_CHECK(fits, "[set_grad] expected a gradient {} on {}, got {} on {}", expected.str(), expected.device.str(),

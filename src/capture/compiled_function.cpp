@@ -7,6 +7,7 @@
 #include <tenon/support/counters.h>
 #include <tenon/support/log.h>
 
+#include <algorithm>
 #include <mutex>
 #include <shared_mutex>
 
@@ -35,12 +36,14 @@ struct Entry {
   Guards guards;
   aot::Compiled compiled;   // `run` is empty: these calls run eagerly
   std::string captured;     // the graph as text
+  std::string signature;    // graph and guards as text: equal means that `compiled` serves both
 };
 
 struct CompiledFunction::State {
   CompileOptions options;
   mutable std::shared_mutex entries_mutex;   // guards `entries` and what follows
   std::vector<std::shared_ptr<const Entry>> entries;
+  std::vector<std::shared_ptr<const Entry>> orphans;  // entries whose closure tensor died
   std::vector<std::string> recompiles, breaks;
   int64_t compiles = 0;
   bool gave_up = false;                      // past the recompile limit
@@ -108,14 +111,36 @@ std::vector<Value> CompiledFunction::State::run_eagerly(std::string why, std::sp
   return body(tensors);
 }
 
+namespace {
+
+// What the symbols that an error mentions stood for: " (with s0 = 3)".
+std::string symbols_in(const std::string& text, sym::ShapeEnv& env) {
+  std::vector<std::string> words;
+  for (int32_t id = 0; id < env.pool().symbol_count(); ++id) {
+    sym::Expr symbol = env.pool().symbol(id);
+    std::optional<int64_t> hint = env.hint(symbol);
+    size_t at = text.find(symbol.name());
+    if (!hint || at == std::string::npos) continue;
+    size_t end = at + symbol.name().size();
+    bool whole = (at == 0 || !std::isalnum(static_cast<unsigned char>(text[at - 1]))) &&
+                 (end == text.size() || !std::isalnum(static_cast<unsigned char>(text[end])));
+    if (whole) words.push_back(fmt::format("{} = {}", symbol.name(), *hint));
+  }
+  return words.empty() ? "" : fmt::format(" (with {})", fmt::join(words, ", "));
+}
+
+}  // namespace
+
 std::vector<Value> CompiledFunction::State::capture(std::span<const Tensor> tensors, std::span<const Value> constants, Body body) {
   bool grad_enabled = autograd::grad_enabled();
   std::string reason;
   {
     std::unique_lock lock(entries_mutex);
-    // A graph whose closure tensor is gone can never run again.
-    std::erase_if(entries, [](const auto& entry) { return entry->guards.lost_closure(); });
     if (!entries.empty()) reason = entries.back()->guards.explain(tensors, constants, grad_enabled);
+    // A graph whose closure tensor is gone can never run again, but what was compiled may serve the graph captured anew.
+    auto lost = std::stable_partition(entries.begin(), entries.end(), [](const auto& entry) { return !entry->guards.lost_closure(); });
+    orphans.insert(orphans.end(), lost, entries.end());
+    entries.erase(lost, entries.end());
   }
   if (static_cast<int>(entries.size()) >= options.recompile_limit) {
     if (!std::exchange(gave_up, true))
@@ -126,6 +151,7 @@ std::vector<Value> CompiledFunction::State::capture(std::span<const Tensor> tens
   }
   auto entry = std::make_shared<Entry>();
   std::string broken;
+  bool reused = false;
   std::vector<bool> requires_grad;
   {
     Session session([this](const std::string& name, const Tensor& tensor) { return dynamic_dims(name, tensor); });
@@ -139,6 +165,10 @@ std::vector<Value> CompiledFunction::State::capture(std::span<const Tensor> tens
       broken = needs_data.what();
     } catch (const DataDependentError& data_dependent) {
       broken = data_dependent.what();
+    } catch (const Error& error) {
+      std::string meaning = symbols_in(error.what(), *session.inputs().env());
+      if (meaning.empty()) throw;
+      throw Error(error.what() + meaning);
     }
     entry->guards = Guards(session, tensors, constants, grad_enabled);
     if (broken.empty()) {
@@ -146,9 +176,17 @@ std::vector<Value> CompiledFunction::State::capture(std::span<const Tensor> tens
       entry->captured = graph::to_string(graph);
       TENON_LOG(Graph, "captured:\n{}", entry->captured);
       for (const Tensor& real : session.reals) requires_grad.push_back(real.requires_grad());
-      // Compiling runs operators on fakes: outside the capture, so that they are not recorded.
-      entry->compiled = compile_with(options.backend, graph, requires_grad, grad_enabled);
+      entry->guards.set_sizes(session.inputs().finish());
+      entry->signature = entry->captured + fmt::format("{}", fmt::join(entry->guards.describe(), "\n"));
+      for (const auto& orphan : orphans)
+        if (orphan->signature == entry->signature) {
+          entry->compiled = orphan->compiled;
+          reused = true;
+          break;
+        }
+      if (!reused) entry->compiled = compile_with(options.backend, graph, requires_grad, grad_enabled);
     }
+    // Compiling may have asked more of the sizes.
     entry->guards.set_sizes(session.inputs().finish());
   }
   SmallVector<Tensor, 8> inputs;
@@ -159,11 +197,11 @@ std::vector<Value> CompiledFunction::State::capture(std::span<const Tensor> tens
   {
     std::unique_lock lock(entries_mutex);
     entries.push_back(entry);
-    if (broken.empty()) ++compiles;
-    if (!reason.empty()) recompiles.push_back(reason);
+    if (broken.empty() && !reused) ++compiles;
+    if (!reason.empty() && !reused) recompiles.push_back(reason);
   }
-  counter("compiles").add(broken.empty() ? 1 : 0);
-  if (!reason.empty()) {
+  counter("compiles").add(broken.empty() && !reused ? 1 : 0);
+  if (!reason.empty() && !reused) {
     counter("recompiles").add();
     TENON_LOG(Recompiles, "{}", reason);
   }
@@ -181,6 +219,7 @@ void CompiledFunction::reset() {
   std::lock_guard no_capture(state_->compile_mutex);
   std::unique_lock lock(state_->entries_mutex);
   state_->entries.clear();
+  state_->orphans.clear();
   state_->recompiles.clear();
   state_->breaks.clear();
   state_->history.clear();

@@ -73,6 +73,7 @@ CompiledKernelRef build(Job& job, int bits) {
   }
   made->compile_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   made->kernel = std::move(job.kernel);
+  made->shape = LaunchShape(made->kernel);
   made->text = std::move(job.text);
   TENON_LOG(Kernels, "{} {} in {:.2f} ms\n{}", made->kernel.name, made->from_cache ? "loaded" : "compiled",
             made->compile_ms, made->text);

@@ -7,6 +7,8 @@
 namespace tenon::codegen {
 
 bool debug_files_wanted();
+// Their path without the ending (".kernel", ".ll", ".s").
+std::string debug_file_stem(const std::string& name, const std::string& key);
 void write_debug_files(const std::string& name, const std::string& key, const std::string& text,
                        const std::string& llvm_ir, const std::string& assembly);
 

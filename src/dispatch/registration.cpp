@@ -164,21 +164,35 @@ void Registry::reclaim() {
   }
 }
 
-void Operator::rebuild(const std::array<KernelRef, kDispatchKeyCount>& fallbacks) {
-  Registry::Record& known = Registry::instance().record(*this);
+KernelRef Registry::kernel_of(const Operator& op, DispatchKey key, KernelOrigin& origin) {
+  auto index = static_cast<size_t>(key);
+  origin = kBackends.has(key) ? KernelOrigin::Missing : KernelOrigin::PassedOver;
+  if (!record(op).alive) return nullptr;
+  origin = KernelOrigin::Own;
+  if (op.own_[index]) return op.own_[index];
+  origin = KernelOrigin::CompositeExplicit;
+  if (op.explicit_ && kExplicitKeys.has(key)) return op.explicit_;
+  origin = KernelOrigin::CompositeImplicit;
+  // An explicit composite is not differentiable by itself, so that the implicit one serves Autograd only in its absence.
+  if (op.implicit_ && kImplicitKeys.has(key) && !(key == DispatchKey::Autograd && op.explicit_)) return op.implicit_;
+  origin = fallbacks[index] ? KernelOrigin::Fallback : kBackends.has(key) ? KernelOrigin::Missing : KernelOrigin::PassedOver;
+  return fallbacks[index];
+}
+
+KernelOrigin Registry::origin(const Operator& op, DispatchKey key) {
+  KernelOrigin found = KernelOrigin::Missing;
+  kernel_of(op, key, found);
+  return found;
+}
+
+void Operator::rebuild(const std::array<KernelRef, kDispatchKeyCount>&) {
+  Registry& registry = Registry::instance();
+  Registry::Record& known = registry.record(*this);
   auto table = std::make_unique<Table>();
   for (size_t at = 1; at < kDispatchKeyCount; ++at) {
     auto key = static_cast<DispatchKey>(at);
-    if (!known.alive) {
-      if (kBackends.has(key)) table->handled = table->handled | KeySet{key};
-      continue;
-    }
-    KernelRef kernel = own_[at];
-    if (!kernel && explicit_ && kExplicitKeys.has(key)) kernel = explicit_;
-    // A backend kernel is not differentiable by itself, so that the implicit composite serves Autograd only in its absence.
-    bool implicit = implicit_ && kImplicitKeys.has(key) && !(key == DispatchKey::Autograd && explicit_);
-    if (!kernel && implicit) kernel = implicit_;
-    if (!kernel) kernel = fallbacks[at];
+    KernelOrigin origin;
+    KernelRef kernel = registry.kernel_of(*this, key, origin);
     if (key == DispatchKey::Autograd && (known.autograd_cpu || known.autograd_cuda))
       kernel = known.by_device = choose_by_device(known.autograd_cpu, known.autograd_cuda, std::move(kernel));
     table->kernels[at] = kernel.get();
@@ -278,37 +292,44 @@ void add_tags(Operator& op, const std::vector<Tag>& added) {
     if (std::find(known.begin(), known.end(), tag) == known.end()) known.push_back(tag);
 }
 
+std::vector<std::pair<DispatchKey, KernelOrigin>> describe(const Operator& op) {
+  Registry& registry = Registry::instance();
+  std::lock_guard lock(registry.mutex);
+  std::vector<std::pair<DispatchKey, KernelOrigin>> list;
+  for (size_t index = kDispatchKeyCount; --index > 0;) {
+    auto key = static_cast<DispatchKey>(index);
+    list.emplace_back(key, registry.origin(op, key));
+  }
+  return list;
+}
+
 std::string dispatch_table(const Operator& op) {
   Registry& registry = Registry::instance();
   std::lock_guard lock(registry.mutex);
-  auto& writable = const_cast<Operator&>(op);
   Registry::Record& known = registry.record(op);
   std::string text = op.schema().str() + "\n";
   auto line = [&](std::string_view key, std::string_view who, const std::string& place) {
     text += fmt::format("  {:<16} {}{}\n", key, who, place.empty() ? "" : fmt::format(" ({})", place));
   };
   auto place = [&](KernelKey key) { return known.places[static_cast<size_t>(key)]; };
-  for (size_t index = kDispatchKeyCount; index-- > 1;) {
+  for (size_t index = kDispatchKeyCount; --index > 0;) {
     auto key = static_cast<DispatchKey>(index);
     if (key == DispatchKey::Autograd) {
       if (known.autograd_cpu) line("AutogradCPU", "its own kernel", place(KernelKey::AutogradCPU));
       if (known.autograd_cuda) line("AutogradCUDA", "its own kernel", place(KernelKey::AutogradCUDA));
     }
-    KernelRef& explicit_composite = registry.slot(writable, KernelKey::CompositeExplicitAutograd);
-    KernelRef& implicit_composite = registry.slot(writable, KernelKey::CompositeImplicitAutograd);
-    bool implicit = implicit_composite && kImplicitKeys.has(key) && !(key == DispatchKey::Autograd && explicit_composite);
-    if (!known.alive)
-      line(name(key), "nothing: the operator was removed", {});
-    else if (registry.slot(writable, static_cast<KernelKey>(key)))
-      line(name(key), "its own kernel", place(static_cast<KernelKey>(key)));
-    else if (explicit_composite && kExplicitKeys.has(key))
-      line(name(key), "CompositeExplicitAutograd", place(KernelKey::CompositeExplicitAutograd));
-    else if (implicit)
-      line(name(key), "CompositeImplicitAutograd", place(KernelKey::CompositeImplicitAutograd));
-    else if (registry.fallbacks[index])
-      line(name(key), "fallback", registry.fallback_places[index]);
-    else
-      line(name(key), kBackends.has(key) ? "missing" : "passed over", {});
+    switch (registry.origin(op, key)) {
+      case KernelOrigin::Own: line(name(key), "its own kernel", place(static_cast<KernelKey>(key))); break;
+      case KernelOrigin::CompositeExplicit:
+        line(name(key), "CompositeExplicitAutograd", place(KernelKey::CompositeExplicitAutograd));
+        break;
+      case KernelOrigin::CompositeImplicit:
+        line(name(key), "CompositeImplicitAutograd", place(KernelKey::CompositeImplicitAutograd));
+        break;
+      case KernelOrigin::Fallback: line(name(key), "fallback", registry.fallback_places[index]); break;
+      case KernelOrigin::Missing: line(name(key), known.alive ? "missing" : "missing: the operator was removed", {}); break;
+      case KernelOrigin::PassedOver: line(name(key), "passed over", {}); break;
+    }
   }
   return text;
 }

@@ -1,6 +1,7 @@
 // All operators, kernels and fallbacks. Registration locks; calls do not come here.
 #pragma once
 
+#include <tenon/dispatch/describe.h>
 #include <tenon/dispatch/registration.h>
 
 #include <map>
@@ -48,6 +49,9 @@ struct Registry {
   // Gives the slot up if it still holds this kernel.
   void take_back(Operator& op, KernelKey key, const KernelRef& kernel);
   void rebuild(Operator& op);
+  // Who serves a key, by the rules of registration.h.
+  KernelRef kernel_of(const Operator& op, DispatchKey key, KernelOrigin& origin);
+  KernelOrigin origin(const Operator& op, DispatchKey key);
   // Drops what no running call can still see.
   void reclaim();
 };

@@ -179,7 +179,8 @@ Tensor Value::take_tensor() {
 std::optional<Tensor> Value::optional_tensor() const { return is_none() ? std::nullopt : std::optional<Tensor>(tensor()); }
 
 SymInt Value::sym_int() const {
-  if (tag_ == Tag::Bool) return integer_;
+  // A memory format reads as its number, as kernels take it.
+  if (tag_ == Tag::Bool || tag_ == Tag::MemoryFormat) return integer_;
   if (tag_ != Tag::Int) wrong_kind("an int");
   return count_ == kSymbolic ? *static_cast<const SymInt*>(pointer_) : SymInt(integer_);
 }
@@ -217,6 +218,11 @@ tenon::Dtype Value::dtype() const {
 tenon::Device Value::device() const {
   if (tag_ != Tag::Device) wrong_kind("a Device");
   return tenon::Device(static_cast<DeviceType>(integer_ / 256), static_cast<int8_t>(integer_ % 256));
+}
+
+tenon::MemoryFormat Value::memory_format() const {
+  if (tag_ != Tag::MemoryFormat) wrong_kind("a MemoryFormat");
+  return static_cast<tenon::MemoryFormat>(integer_);
 }
 
 tenon::Generator& Value::generator() const {

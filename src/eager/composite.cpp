@@ -105,6 +105,11 @@ std::shared_ptr<const Entry> build(const dispatch::Call& call, const std::vector
 
 }  // namespace
 
+void forget_plans() {
+  std::unique_lock lock(cache().mutex);
+  cache().entries.clear();
+}
+
 void run_composite(dispatch::Call& call) {
   std::vector<Tensor> tensors;
   Ints numbers;

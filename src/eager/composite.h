@@ -7,5 +7,6 @@
 namespace tenon::eager {
 
 void run_composite(dispatch::Call& call);
+void forget_plans();
 
 }  // namespace tenon::eager

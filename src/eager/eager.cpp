@@ -2,6 +2,7 @@
 #include "composite.h"
 #include "kernel_cache.h"
 
+#include <tenon/eager/eager.h>
 #include <tenon/fake/fake.h>
 #include <tenon/ops/row.h>
 
@@ -146,4 +147,10 @@ void run_row(dispatch::Call& call) {
 }();
 
 }  // namespace
+
+void forget_kernels() {
+  forget_single_kernels();
+  forget_plans();
+}
+
 }  // namespace tenon::eager

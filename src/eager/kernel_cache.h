@@ -19,5 +19,6 @@ struct KernelRequest {
 
 // Compiles at the first request of a kind, and launches.
 void run_kernel(const KernelRequest& request, void* output);
+void forget_single_kernels();
 
 }  // namespace tenon::eager

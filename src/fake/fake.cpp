@@ -47,19 +47,19 @@ void run_fake(dispatch::Call& call) {
     call.results.push_back(Tensor(arguments.tensor("self")));
     return;
   }
-  for (ops::TensorMeta& meta : metas) call.results.push_back(make(meta.sizes, meta.strides, meta.dtype, meta.device));
+  // A meta tensor is as empty as a fake one, but says so.
+  bool fake = call.keys.has(DispatchKey::Fake);
+  for (ops::TensorMeta& meta : metas)
+    call.results.push_back(fake ? make(meta.sizes, meta.strides, meta.dtype, meta.device)
+                                : core::make_without_data(meta.sizes, meta.strides, meta.dtype, kMeta, {}));
 }
 
-// Tensors on the meta device: the same rules, and results that are on it too.
+// Tensors on the meta device: the same rules; a custom operator's fake implementation serves them too.
 void run_meta(dispatch::Call& call) {
   const ops::Row* row = ops::row_of(call.op);
   if (!row && dispatch::has_kernel(call.op, dispatch::KernelKey::Fake)) return (*call.op.kernel(DispatchKey::Fake))(call);
   TENON_CHECK(row, "[{}] has no fake impl or Meta kernel: register one with register_fake to call it on meta tensors", call.op.name());
-  if (row->kind == ops::Kind::View || row->kind == ops::Kind::Composite || row->inplace() ||
-      call.op.brief_name() == "_local_scalar_dense")
-    return run_fake(call);
-  for (ops::TensorMeta& meta : ops::infer(*row, ops::Arguments(call.op, call.args)))
-    call.results.push_back(core::make_without_data(meta.sizes, meta.strides, meta.dtype, kMeta, KeySet{DispatchKey::Meta}));
+  run_fake(call);
 }
 
 [[maybe_unused]] const bool registered = [] {

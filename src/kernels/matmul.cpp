@@ -151,7 +151,9 @@ MatmulOperand operand(const Matrices& m) { return {m.batch_stride == 0 ? 1 : m.b
 // A product by oneDNN into a row-major `out`. False where oneDNN has but its slow reference for these layouts.
 bool multiply(const Matrices& a, const Matrices& b, const Matrices& out, const void* row_bias, double alpha, double sum_scale,
               Dtype dtype) {
-  support::ThreadLease lease;
+  // Multiplications and additions below which waking another thread costs more than it gives.
+  constexpr int64_t kSharedWork = 1 << 19;
+  support::ThreadLease lease(out.batch * out.rows * out.columns * a.columns < kSharedWork);
   MatmulKey key;
   key.dtype = dtype;
   key.threads = lease.threads();

@@ -54,6 +54,7 @@ struct Builder::Scope {
 struct Builder::Notes {
   std::vector<int64_t> stores;                   // per buffer: how many so far
   std::vector<std::optional<Dtype>> rounded_as;  // per value: the half that it is known to be representable in
+  std::vector<bool> is_one;                      // per value: the constant 1
 };
 
 Builder::Builder(std::string name) : notes_(std::make_unique<Notes>()) {
@@ -128,6 +129,7 @@ Lane Builder::emit(Op op) {
     rounded_as = kernel_.buffers[op.buffer].dtype;
   if (op.has_rounding) rounded_as = op.rounded;
   notes_->rounded_as.push_back(rounded_as);
+  notes_->is_one.push_back(op.code == OpCode::Constant && op.number.to_real() == 1);
   scopes_.back()->made.emplace(key, op.result);
   scopes_.back()->block->push_back(op);
   return Lane(this, op.result, op.dtype);
@@ -263,7 +265,17 @@ Lane Builder::apply(OpCode code, std::initializer_list<Lane> operands) {
 }
 
 Lane Builder::unary(OpCode code, Lane a) { return apply(code, {a}); }
-Lane Builder::binary(OpCode code, Lane a, Lane b) { return apply(code, {a, b}); }
+
+Lane Builder::binary(OpCode code, Lane a, Lane b) {
+  // Exact for every number, signed zeros and infinities included, and common: `alpha` of add.
+  if (code == OpCode::Mul && a.dtype() == b.dtype()) {
+    require_own(a);
+    require_own(b);
+    if (notes_->is_one[static_cast<size_t>(b.id())]) return a;
+    if (notes_->is_one[static_cast<size_t>(a.id())]) return b;
+  }
+  return apply(code, {a, b});
+}
 Lane Builder::compare(OpCode code, Lane a, Lane b) { return apply(code, {a, b}); }
 Lane Builder::select(Lane condition, Lane a, Lane b) { return apply(OpCode::Select, {condition, a, b}); }
 

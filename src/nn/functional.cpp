@@ -4,8 +4,8 @@
 namespace tenon {
 
 Tensor cross_entropy(const Tensor& logits, const Tensor& target, const CrossEntropyOptions& options) {
-  return cross_entropy_loss(logits, target, options.weight, static_cast<int64_t>(options.reduction), options.ignore_index,
-                            options.label_smoothing);
+  return cross_entropy_loss(logits, target, options.weight, static_cast<int64_t>(options.reduction),
+                            options.ignore_index, options.label_smoothing);
 }
 
 }  // namespace tenon

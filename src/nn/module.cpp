@@ -7,7 +7,8 @@ namespace tenon::nn {
 Module::Module() : state_(std::make_shared<State>()) { state_->training.state()->name = "training"; }
 
 void Module::check_name(const std::string& name) const {
-  TENON_CHECK(!name.empty() && name.find('.') == std::string::npos, "[Module] expected a name without dots, got '{}'", name);
+  TENON_CHECK(!name.empty() && name.find('.') == std::string::npos, "[Module] expected a name without dots, got '{}'",
+              name);
   auto same = [&](const auto& entry) { return entry.first == name; };
   bool taken = std::any_of(state_->parameters.begin(), state_->parameters.end(), same) ||
                std::any_of(state_->buffers.begin(), state_->buffers.end(), same) ||

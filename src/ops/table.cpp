@@ -16,11 +16,6 @@ dispatch::Operator& define_row(const std::shared_ptr<Row>& row) {
   return defined;
 }
 
-bool takes_self(const schema::Schema& schema) {
-  return !schema.arguments.empty() && schema.arguments[0].name == "self" &&
-         schema.arguments[0].type.kind == schema::Kind::Tensor;
-}
-
 // The in-place form of a pointwise row: the same expression, written over `self`.
 void define_inplace(const std::shared_ptr<Row>& row) {
   auto derived = std::make_shared<Row>(*row);
@@ -29,6 +24,26 @@ void define_inplace(const std::shared_ptr<Row>& row) {
   derived->functional_op = row->op;
   derived->op = nullptr;
   row->inplace_op = &define_row(derived);
+}
+
+// The `out` form of a pointwise row: the result is written into a tensor of the caller's, which must have its shape.
+void define_out(const std::shared_ptr<Row>& row) {
+  dispatch::Operator& out = dispatch::define(schema::out_form(row->schema));
+  dispatch::add_tags(out, {dispatch::Tag::pt2_compliant_tag, dispatch::Tag::generated});
+  const dispatch::Operator* functional = row->op;
+  dispatch::register_composite(out, dispatch::Composite::Implicit, [functional](dispatch::Call& call) {
+    static const dispatch::Operator& copy = dispatch::find_operator("aten::copy_");
+    Tensor target = call.args.back().tensor();
+    TENON_CHECK(target.defined(), "[{}] expected a tensor to write to, got an undefined one", call.op.brief_name());
+    Tensor result = dispatch::call_boxed(*functional, call.args.first(call.args.size() - 1))[0].take_tensor();
+    SymInts expected = result.sym_sizes(), given = target.sym_sizes();
+    bool fits = expected.size() == given.size();
+    for (size_t dim = 0; fits && dim < given.size(); ++dim) fits = expected[dim].same(given[dim]) || bool(expected[dim] == given[dim]);
+    TENON_CHECK(fits, "[{}] expected an out tensor of shape {}, got {}", call.op.brief_name(), str(expected), target.description());
+    const dispatch::Value args[] = {dispatch::Value(target), dispatch::Value(result), dispatch::Value(false)};
+    dispatch::call_boxed(copy, args);
+    call.results.push_back(std::move(target));
+  });
 }
 
 }  // namespace
@@ -49,7 +64,8 @@ RowBuilder::~RowBuilder() noexcept(false) {
     for (const schema::Argument& argument : row_->schema.arguments) lanes += is_lane(argument);
     TENON_ASSERT(lanes == row_->pointwise.lanes, "{}: {} lane arguments, its expression takes {}", row_->schema.str(), lanes,
                  row_->pointwise.lanes);
-    if (row_->derives_inplace && takes_self(row_->schema)) define_inplace(row_);
+    if (row_->derives_inplace && schema::has_inplace_form(row_->schema)) define_inplace(row_);
+    if (row_->derives_inplace && schema::has_out_form(row_->schema)) define_out(row_);
   }
   if (row_->kind == Kind::Composite && !row_->differentiable())
     dispatch::register_composite(defined, dispatch::Composite::Implicit, row_->decomposition);

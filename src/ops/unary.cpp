@@ -64,7 +64,7 @@ OPS(unary) {
         return threshold_backward(g.grad(), g.saved("self"), g.argument("threshold").scalar());
       });
   op("logical_not(Tensor self) -> Tensor").pointwise(Promotion::Logical, [](Lane x) { return !x; });
-  op("isnan(Tensor self) -> Tensor").pointwise(Promotion::Compare, [](Lane x) { return isnan(x); }).no_inplace();
+  op("isnan(Tensor self) -> Tensor").pointwise(Promotion::Compare, [](Lane x) { return x != x; }).no_inplace();
 
   // Copies and conversions.
   op("clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor")

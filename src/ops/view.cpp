@@ -412,7 +412,7 @@ OPS(view) {
         inside[dim] = max(builder.pool().constant(0), min(length - 1, floor_div(offset, step)));
         Lane position = builder.index(offset);
         Lane covered = (position >= builder.index(builder.pool().constant(0))) & (position < builder.index(step * length));
-        if (!b.step.is_symbolic() && b.step.plain() != 1)
+        if (!statically_true(b.step == 1))
           covered = covered & (builder.index(mod(offset, step)) == builder.index(builder.pool().constant(0)));
         if (statically_true(b.length == 0)) return e.load(self, index);
         return select(covered, e.load(src, inside), e.load(self, index));
@@ -532,7 +532,7 @@ OPS(view) {
         for (size_t d = 0; d < static_cast<size_t>(index.dim()); ++d) at.push_back(e.index(d));
         loop::Builder& builder = e.builder();
         Lane picked = cast(e.load(index, at), kInt64);
-        Lane size = builder.index(e.integer(self.size(static_cast<int64_t>(dim))));
+        Lane size = builder.index(e.integer(self.dim() > 0 ? self.size(static_cast<int64_t>(dim)) : SymInt(1)));
         Lane zero = builder.constant(int64_t{0}, kInt64);
         builder.check((picked >= zero) & (picked < size), "[gather] an index is out of range");
         Expr bound = builder.bind_index(maximum(zero, minimum(picked, size - 1.0)));

@@ -11,8 +11,8 @@ SGD::SGD(std::vector<Tensor> parameters, const SGDOptions& options)
   TENON_CHECK(options.momentum >= 0, "[SGD] expected a momentum of at least 0, got {}", options.momentum);
   TENON_CHECK(options.weight_decay >= 0, "[SGD] expected a weight decay of at least 0, got {}", options.weight_decay);
   TENON_CHECK(!options.nesterov || (options.momentum > 0 && options.dampening == 0),
-              "[SGD] nesterov needs a momentum above 0 and no dampening, got momentum {} and dampening {}", options.momentum,
-              options.dampening);
+              "[SGD] nesterov needs a momentum above 0 and no dampening, got momentum {} and dampening {}",
+              options.momentum, options.dampening);
   for (size_t at = 0; at < parameters_.size(); ++at) {
     const Tensor& parameter = parameters_[at];
     TENON_CHECK(parameter.defined(), "[SGD] parameter {} is an undefined tensor", at);

@@ -23,19 +23,6 @@ std::atomic<bool>& oracle() {
   return on;
 }
 
-// Work of one iteration of the parallel loop: the product of the extents inside, the largest path.
-int64_t work_of(const loop::Block& block, std::span<const int64_t> symbols) {
-  int64_t work = 1;
-  for (const loop::Statement& statement : block)
-    if (const auto* inner = std::get_if<std::unique_ptr<loop::Loop>>(&statement)) {
-      int64_t extent = 1;
-      // An extent that depends on an outer index is estimated at zero iterations of it.
-      extent = std::max<int64_t>(1, sym::evaluate((*inner)->extent, symbols));
-      work += extent * work_of((*inner)->body, symbols);
-    }
-  return work;
-}
-
 [[noreturn]] void check_failed(const loop::Kernel& kernel, int64_t number) {
   throw Error(kernel.checks.at(static_cast<size_t>(number)));
 }
@@ -157,20 +144,13 @@ void launch(const codegen::CompiledKernel& compiled, std::span<void* const> buff
   std::optional<Oracle> check;
   if (oracle_enabled()) check.emplace(kernel, buffers, integers);
   int64_t failed = -1;
-  int64_t extent = loop::parallel_extent(kernel, integers);
-  const loop::Loop* outer = nullptr;
-  if (kernel.body.size() == 1)
-    if (const auto* only = std::get_if<std::unique_ptr<loop::Loop>>(&kernel.body[0])) outer = only->get();
-  int64_t work = extent;
-  if (outer && outer->parallel && extent > 1 && extent < kParallelWork && num_threads() > 1) {
-    std::vector<int64_t> symbols = symbol_values(kernel, integers);
-    work = extent * work_of(outer->body, symbols);
-  }
-  if (!outer || !outer->parallel || extent <= 1 || work < kParallelWork) {
+  auto [extent, work_each] = compiled.shape.evaluate(integers);
+  const int64_t work = extent * work_each;
+  if (!compiled.shape.parallel() || extent <= 1 || work < kParallelWork || num_threads() == 1) {
     compiled.entry(buffers.data(), integers.data(), scalars.data(), 0, extent, &failed);
   } else {
     std::atomic<int64_t> first_failure{-1};
-    int64_t grain = outer->vector ? 1024 : std::max<int64_t>(1, kParallelWork / 4 * extent / std::max<int64_t>(work, 1));
+    int64_t grain = compiled.shape.vector() ? 1024 : std::max<int64_t>(1, kParallelWork / 4 * extent / std::max<int64_t>(work, 1));
     parallel_for(extent, grain, [&](int64_t begin, int64_t end) {
       int64_t local = -1;
       compiled.entry(buffers.data(), integers.data(), scalars.data(), begin, end, &local);

@@ -92,6 +92,13 @@ class Emitter final {
   bool in_group(ValueId id) const {
     return std::find(group_.roots.begin(), group_.roots.end(), id) != group_.roots.end();
   }
+  // The largest of bools is whether any is true, the least whether all are.
+  loop::ReduceKind reduce_kind(ValueId id) const {
+    loop::ReduceKind kind = schedule_.state(id).row->reduction.kind;
+    if (dtype_of(id) != kBool) return kind;
+    if (kind == loop::ReduceKind::Max) return loop::ReduceKind::Any;
+    return kind == loop::ReduceKind::Min ? loop::ReduceKind::All : kind;
+  }
   ValueId reduction_source(ValueId id) const { return std::get<ValueId>(schedule_.state(id).node->args[0]); }
   Dtype dtype_of(ValueId id) const { return graph_.meta(id).dtype(); }
   Dtype lane_dtype(ValueId id) const { return compute_dtype(dtype_of(id)); }
@@ -165,7 +172,9 @@ class Emitter final {
       }
       return loop::cast(builder_.parameter(found->second), dtype);
     }
-    return scalar.is_real() ? builder_.constant(scalar.real(), dtype) : builder_.constant(scalar.to_int(), dtype);
+    if (scalar.is_real() && is_floating(dtype)) return builder_.constant(scalar.real(), dtype);
+    if (dtype == kBool) return builder_.constant(int64_t{scalar.to_bool()}, dtype);
+    return builder_.constant(scalar.to_int(), dtype);
   }
 
   // ---- Memory -------------------------------------------------------------------------------------------------------------
@@ -178,7 +187,9 @@ class Emitter final {
       Expr extent = builder_pool().constant(1);
       for (size_t dim = 0; dim < sizes.size(); ++dim)
         extent = extent + (to_kernel(sizes[dim]) - 1) * to_kernel(strides[dim]);
-      int made = builder_.buffer("b" + graph_.values[static_cast<size_t>(base)].name, meta.dtype(), role, extent);
+      // Named by position, so that equal kernels of different graphs are one text and one object.
+      std::string name = fmt::format("{}{}", role == loop::BufferRole::In ? "in" : "out", buffers_.size());
+      int made = builder_.buffer(std::move(name), meta.dtype(), role, extent);
       found = buffers_.emplace(base, made).first;
       buffer_values_.push_back(base);
     }
@@ -557,14 +568,14 @@ void Emitter::emit_stage(int stage, const Axes& axes) {
   for (ValueId root : reductions) {
     Dtype dtype = lane_dtype(root);
     Lane value = loop::cast(emit(reduction_source(root), coordinates_), dtype);
-    partial.push_back(axes.reduced.empty() ? value : builder_.reduce(schedule_.state(root).row->reduction.kind, value));
+    partial.push_back(axes.reduced.empty() ? value : builder_.reduce(reduce_kind(root), value));
   }
   for (ValueId root : stores) store(root, emit(root, own_index(root)));
   for (size_t at = axes.reduced.size(); at-- > 0;) {
     close();
     if (at > 0)
       for (size_t each = 0; each < reductions.size(); ++each)
-        partial[each] = builder_.reduce(schedule_.state(reductions[each]).row->reduction.kind, partial[each]);
+        partial[each] = builder_.reduce(reduce_kind(reductions[each]), partial[each]);
   }
   coordinates_ = outside;
   for (size_t each = 0; each < reductions.size(); ++each) {
@@ -583,7 +594,10 @@ EmittedKernel Emitter::run(const Axes& axes) {
     if (last && at > 0 && !group_.has_reduction()) hoist_before(axis, group_.roots);
     set_coordinates(axis, open(extent_of(axis), {.parallel = at == 0, .vector = last && !axes.vector_reduced}));
   }
-  if (!group_.has_reduction()) {
+  // The sum of a 0-d tensor reduces nothing, but is a stage all the same.
+  bool staged = group_.has_reduction() ||
+                std::any_of(group_.roots.begin(), group_.roots.end(), [&](ValueId root) { return is_reduction(root); });
+  if (!staged) {
     for (ValueId root : group_.roots) store(root, emit(root, own_index(root)));
   } else {
     int last_stage = 0;

@@ -22,6 +22,7 @@ class Planner {
     next_slot_ = static_cast<runtime::Slot>(graph_.inputs.size());
     emit_kernels();
     find_last_uses();
+    compile_kernels();
     for (size_t at = 0; at < schedule_.groups.size(); ++at) plan_group(at);
     plan_outputs();
     plan_->slot_count = static_cast<size_t>(next_slot_);
@@ -48,17 +49,45 @@ class Planner {
   }
 
   void emit_kernels() {
-    std::vector<loop::Kernel> kernels;
     for (const Group& group : schedule_.groups) {
       emitted_.emplace_back();
       if (group.call) continue;
       bool stores = false;
       for (ValueId id : group.roots) stores |= schedule_.state(id).stored;
-      if (!stores) continue;
-      emitted_.back() = emit(schedule_, group, kernel_name(group));
-      kernels.push_back(std::move(emitted_.back()->kernel));
+      if (stores) emitted_.back() = emit(schedule_, group, kernel_name(group));
+    }
+  }
+
+  void compile_kernels() {
+    std::vector<loop::Kernel> kernels;
+    for (std::optional<EmittedKernel>& each : emitted_) {
+      if (!each) continue;
+      mark_streaming(*each);
+      kernels.push_back(std::move(each->kernel));
     }
     plan_->kernels = codegen::compile_all(std::move(kernels));
+  }
+
+  // A large result that nothing in this plan reads goes past the caches: they keep what is read.
+  void mark_streaming(EmittedKernel& emitted) const {
+    for (size_t at = 0; at < emitted.buffers.size(); ++at) {
+      loop::Buffer& buffer = emitted.kernel.buffers[at];
+      auto id = static_cast<size_t>(emitted.buffers[at]);
+      if (buffer.role != loop::BufferRole::Out || uses_[id] > 1) continue;
+      const Tensor& meta = graph_.meta(emitted.buffers[at]);
+      std::optional<int64_t> bytes = graph_.env->hint(to_expr(graph_, meta.numel() * meta.element_size()));
+      buffer.streaming = bytes && *bytes >= kStreamingBytes && !loads(emitted.kernel.body, static_cast<int32_t>(at));
+    }
+  }
+  static bool loads(const loop::Block& block, int32_t buffer) {
+    for (const loop::Statement& statement : block) {
+      if (const auto* inner = std::get_if<std::unique_ptr<loop::Loop>>(&statement)) {
+        if (loads((*inner)->body, buffer)) return true;
+      } else if (const loop::Op& op = std::get<loop::Op>(statement); op.code == loop::OpCode::Load && op.buffer == buffer) {
+        return true;
+      }
+    }
+    return false;
   }
 
   runtime::ExprIndex expr(Expr expression) {
@@ -77,8 +106,12 @@ class Planner {
   // The last step that reads each stored value; outputs live for ever.
   void find_last_uses() {
     last_use_.assign(graph_.values.size(), -1);
+    uses_.assign(graph_.values.size(), 0);
     for (size_t at = 0; at < schedule_.groups.size(); ++at) {
-      auto touch = [&](ValueId id) { last_use_[static_cast<size_t>(schedule_.state(id).base)] = static_cast<int>(at); };
+      auto touch = [&](ValueId id) {
+        auto base = static_cast<size_t>(schedule_.state(id).base);
+        if (std::exchange(last_use_[base], static_cast<int>(at)) != static_cast<int>(at)) ++uses_[base];
+      };
       if (schedule_.groups[at].call) {
         graph::each_reference(*schedule_.groups[at].call, touch);
         for (ValueId id : schedule_.groups[at].roots) touch(id);
@@ -299,6 +332,7 @@ class Planner {
   }
 
   static constexpr int kForever = 1 << 30;
+  static constexpr int64_t kStreamingBytes = 16 << 20;
 
   const Schedule& schedule_;
   const Graph& graph_;
@@ -307,6 +341,7 @@ class Planner {
   std::unordered_map<Expr, runtime::ExprIndex> expr_index_;
   std::vector<runtime::Slot> slot_of_;                 // by value
   std::vector<int> last_use_;                          // by value: a group's position
+  std::vector<int> uses_;                              // by value: how many groups write or read it
   std::unordered_map<Expr, std::vector<runtime::Slot>> free_memory_;  // by size in bytes
   std::map<ValueId, std::vector<ValueId>> views_of_;
   std::map<const Node*, int32_t> random_uses_;

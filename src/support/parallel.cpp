@@ -103,8 +103,8 @@ void parallel_for_erased(int64_t count, int64_t grain, void (*body)(void*, int64
   if (job.thrown) std::rethrow_exception(job.thrown);
 }
 
-ThreadLease::ThreadLease() {
-  int wanted = num_threads();
+ThreadLease::ThreadLease(bool alone) {
+  int wanted = alone ? 1 : num_threads();
   if (wanted > 1 && openmp_may_run_in_parallel() && !forked.load(std::memory_order_relaxed) &&
       !busy.exchange(true, std::memory_order_acquire)) {
     holds_pool_ = true;

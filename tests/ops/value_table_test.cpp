@@ -55,12 +55,14 @@ TEST_P(ValueTable, agrees) {
       EXPECT_TRUE(results[0].tensor().is_same_storage(self));
     } catch (const std::exception& error) {
       ADD_FAILURE() << error.what();
+    } catch (...) {
+      ADD_FAILURE() << "an exception of an unknown type";
     }
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(rows, ValueTable, testing::ValuesIn(operators()), [](const testing::TestParamInfo<std::string>& info) {
-  std::string name = info.param;
+INSTANTIATE_TEST_SUITE_P(rows, ValueTable, testing::ValuesIn(operators()), [](const testing::TestParamInfo<std::string>& each) {
+  std::string name = each.param;
   for (char& letter : name)
     if (letter == '.') letter = '_';
   return name;
@@ -166,7 +168,7 @@ TEST_P(RandomRows, a_seed_repeats_them) {
 }
 
 INSTANTIATE_TEST_SUITE_P(dtypes, RandomRows, testing::Values(kFloat32, kFloat64, kFloat16, kBFloat16),
-                         [](const testing::TestParamInfo<Dtype>& info) { return std::string(name(info.param)); });
+                         [](const testing::TestParamInfo<Dtype>& each) { return std::string(name(each.param)); });
 
 }  // namespace
 }  // namespace tenon

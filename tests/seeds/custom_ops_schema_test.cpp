@@ -282,6 +282,15 @@ TEST(TestCustomOp, builtin_aten_ops_are_pt2_compliant) {
     EXPECT_TRUE(dispatch::has_tag(dispatch::find_operator(name), Tag::pt2_compliant_tag)) << name;
 }
 
+TEST(TestCustomOp, autogen_aten_ops_are_pt2_compliant) {
+  for (const char* name : {"aten::fill.Tensor_out", "aten::add.Tensor_out"}) {
+    const dispatch::Operator& op = dispatch::find_operator(name);
+    EXPECT_TRUE(dispatch::has_tag(op, Tag::generated)) << name;
+    EXPECT_TRUE(dispatch::has_tag(op, Tag::pt2_compliant_tag)) << name;
+  }
+  EXPECT_FALSE(dispatch::has_tag(dispatch::find_operator("aten::sin"), Tag::generated));
+}
+
 TEST(TestCustomOp, resolve_packet) {
   Tensor x = randn({3});
   const Value one[] = {Value(x)}, three[] = {Value(x), Value(x), Value(x)};

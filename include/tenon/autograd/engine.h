@@ -1,7 +1,7 @@
 // Walks the backward graph.
 //
-// A node runs when all gradients that can reach it have; of those that are ready the one made last runs first. Everything
-// happens on the calling thread, with grad mode on only if `create_graph`. A hook may call `backward` again.
+// A node runs when all gradients that can reach it have; of those that are ready the one made last runs first.
+// Everything happens on the calling thread, with grad mode on only if `create_graph`. A hook may call `backward` again.
 #pragma once
 
 #include <tenon/autograd/node.h>
@@ -12,15 +12,16 @@
 
 namespace tenon::autograd {
 
-// Adds to the `grad` of the leaves (of `inputs` alone, if any are given). A root without a gradient must have one element.
+// Adds to the `grad` of the leaves (of `inputs` alone, if any are given). A root without a gradient must have one
+// element.
 void backward(std::span<const Tensor> roots, std::span<const Tensor> gradients = {}, bool retain_graph = false,
               bool create_graph = false, std::span<const Tensor> inputs = {});
 
-// The gradients of `inputs`, leaving every `grad` alone. An input that the outputs do not depend on is an Error, or with
-// `allow_unused` an undefined tensor.
+// The gradients of `inputs`, leaving every `grad` alone. An input that the outputs do not depend on is an Error, or
+// with `allow_unused` an undefined tensor.
 std::vector<Tensor> grad(std::span<const Tensor> outputs, std::span<const Tensor> inputs,
-                         std::span<const Tensor> grad_outputs = {}, bool retain_graph = false, bool create_graph = false,
-                         bool allow_unused = false);
+                         std::span<const Tensor> grad_outputs = {}, bool retain_graph = false,
+                         bool create_graph = false, bool allow_unused = false);
 
 inline void backward(std::initializer_list<Tensor> roots, std::initializer_list<Tensor> gradients = {},
                      bool retain_graph = false, bool create_graph = false, std::initializer_list<Tensor> inputs = {}) {
@@ -47,7 +48,8 @@ struct Walk {
 // Runs the walk; one tensor per capture, undefined where no gradient came (none when accumulating).
 std::vector<Tensor> run_walk(const Walk& walk);
 
-// While set on this thread, asked before every walk; nothing means that the engine goes on itself. Returns the one before.
+// While set on this thread, asked before every walk; nothing means that the engine goes on itself. Returns the one
+// before.
 using EngineInterceptor = std::function<std::optional<std::vector<Tensor>>(const Walk&)>;
 EngineInterceptor set_engine_interceptor(EngineInterceptor interceptor);
 

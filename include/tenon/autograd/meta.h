@@ -7,12 +7,13 @@ namespace tenon::autograd {
 
 struct ViewStep;
 
-// Of a differentiable view: the tensor that it looks into, and how. In-place changes travel both ways: changing the view
-// rewrites the history of the base, and after a change of the base the view's history is made anew when it is asked for.
+// Of a differentiable view: the tensor that it looks into, and how. In-place changes travel both ways: changing the
+// view rewrites the history of the base, and after a change of the base the view's history is made anew when it is
+// asked for.
 struct ViewInfo {
-  Tensor base;                  // never itself a view with a ViewInfo
-  Ref<ViewStep> chain;          // the last step from the base to this view
-  int64_t version = -1;         // of the data when the view's grad_fn was made
+  Tensor base;                     // never itself a view with a ViewInfo
+  Ref<ViewStep> chain;             // the last step from the base to this view
+  int64_t version = -1;            // of the data when the view's grad_fn was made
   bool made_without_grad = false;  // under no_grad, from a base that requires grad: no history, no changing in place
 };
 
@@ -20,8 +21,8 @@ class AutogradMeta final : public TensorSlot {
  public:
   bool requires_grad = false;  // as the user set it, on a leaf
   Tensor grad;
-  Ref<Node> grad_fn;           // of a view possibly out of date: ask `autograd::grad_fn`
-  uint32_t output_nr = 0;      // which input of `grad_fn` takes this tensor's gradient
+  Ref<Node> grad_fn;       // of a view possibly out of date: ask `autograd::grad_fn`
+  uint32_t output_nr = 0;  // which input of `grad_fn` takes this tensor's gradient
   WeakRef<Node> accumulator;
   Ref<TensorHooks> hooks;
   bool retains_grad = false;
@@ -41,7 +42,8 @@ void set_history(const Tensor& tensor, Edge edge);
 // The tensor was changed in place by the operator of `node`, whose edge `self_edge` (or -1) leads to its old value.
 // Rewrites the base's history if the tensor is a view.
 void rebase_history(const Tensor& tensor, const Ref<Node>& node, int self_edge);
-// An Error if changing it in place, while recording, cannot be differentiated: a leaf that requires grad, or a view of one.
+// An Error if changing it in place, while recording, cannot be differentiated: a leaf that requires grad, or a view of
+// one.
 void check_inplace(const Tensor& tensor, std::string_view op_name, bool any_input_requires_grad);
 
 // Removes a hook; dropping the handle does not.

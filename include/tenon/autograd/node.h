@@ -1,9 +1,9 @@
-// The backward graph. A `Node` is one step of it: it takes the gradients of what an operator gave (its *inputs* here) and
-// gives the gradients of what the operator took. An `Edge` says where a gradient goes next: to which input of which node.
-// Leaves end in an `AccumulateGrad`, which adds to the leaf's `grad`.
+// The backward graph. A `Node` is one step of it: it takes the gradients of what an operator gave (its *inputs* here)
+// and gives the gradients of what the operator took. An `Edge` says where a gradient goes next: to which input of which
+// node. Leaves end in an `AccumulateGrad`, which adds to the leaf's `grad`.
 //
-// Edges own the nodes that they point to, so a tensor's `grad_fn` keeps all that led to it. Destroying a graph of any depth
-// takes constant stack.
+// Edges own the nodes that they point to, so a tensor's `grad_fn` keeps all that led to it. Destroying a graph of any
+// depth takes constant stack.
 #pragma once
 
 #include <tenon/core/tensor.h>

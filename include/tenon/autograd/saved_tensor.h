@@ -1,8 +1,8 @@
 // A tensor kept for backward.
 //
-// It must not keep the graph alive in a ring: a result saved by its own node is kept detached, and gets its history back
-// when it is read. It remembers the version of the data: reading after an in-place change is an Error. Hooks may pack it
-// away (to another device, to disk, into a recipe for recomputing it) and unpack it when it is needed.
+// It must not keep the graph alive in a ring: a result saved by its own node is kept detached, and gets its history
+// back when it is read. It remembers the version of the data: reading after an in-place change is an Error. Hooks may
+// pack it away (to another device, to disk, into a recipe for recomputing it) and unpack it when it is needed.
 #pragma once
 
 #include <tenon/autograd/node.h>

@@ -129,7 +129,7 @@ class Compiled {
     capture::FlatTensors tensors;
     capture::FlatConstants constants;
     (capture::ArgumentTraits<Args>::flatten(args, tensors, constants), ...);
-    auto body = [&](std::span<const Tensor> given) {
+    auto body = [&]([[maybe_unused]] std::span<const Tensor> given) {
       std::vector<dispatch::Value> flat;
       // Braces: arguments are rebuilt from left to right.
       std::tuple<Args...> rebuilt{capture::ArgumentTraits<Args>::rebuild(args, given)...};

@@ -4,6 +4,7 @@
 // parallel. The result stays loaded for the life of the process.
 #pragma once
 
+#include <tenon/codegen/launch_shape.h>
 #include <tenon/loop/kernel.h>
 
 #include <memory>
@@ -17,6 +18,7 @@ struct CompiledKernel {
   loop::Kernel kernel;        // what was compiled
   std::string text;           // the same as text
   loop::EntryPoint entry = nullptr;
+  LaunchShape shape;
   bool from_cache = false;    // the object came from disk
   double compile_ms = 0;      // time to get the entry point
 };

@@ -23,7 +23,7 @@ template <> struct Reader<std::string_view> { static std::string_view read(const
 template <> struct Reader<Dtype> { static Dtype read(const Value& v) { return v.dtype(); } };
 template <> struct Reader<Device> { static Device read(const Value& v) { return v.device(); } };
 template <> struct Reader<Layout> { static Layout read(const Value&) { return Layout::Strided; } };
-template <> struct Reader<MemoryFormat> { static MemoryFormat read(const Value& v) { return static_cast<MemoryFormat>(v.integer()); } };
+template <> struct Reader<MemoryFormat> { static MemoryFormat read(const Value& v) { return v.memory_format(); } };
 template <> struct Reader<Ints> { static Ints read(const Value& v) { return v.ints(); } };
 template <> struct Reader<OptionalInts> {
   static OptionalInts read(const Value& v) { return v.is_none() ? OptionalInts() : OptionalInts(v.ints()); }

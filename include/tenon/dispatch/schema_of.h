@@ -19,8 +19,8 @@
 namespace tenon::dispatch {
 
 struct SchemaOptions {
-  std::string names;
-  std::vector<std::string> mutates;  // arguments that the function writes to
+  std::string names = {};
+  std::vector<std::string> mutates = {};  // arguments that the function writes to
 };
 
 namespace detail {

@@ -91,6 +91,7 @@ class Value {
   std::string_view string() const;
   tenon::Dtype dtype() const;
   tenon::Device device() const;
+  tenon::MemoryFormat memory_format() const;
   tenon::Generator& generator() const;
   std::span<const Tensor> tensors() const;
   std::span<const std::optional<Tensor>> optional_tensors() const;

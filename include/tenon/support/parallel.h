@@ -23,7 +23,8 @@ void parallel_for_erased(int64_t count, int64_t grain, void (*body)(void*, int64
 // started by this thread. That is one thread wherever `parallel_for` would run alone.
 class ThreadLease {
  public:
-  ThreadLease();
+  // `alone`: one thread, for work that is too small to share.
+  explicit ThreadLease(bool alone = false);
   ~ThreadLease();
   ThreadLease(const ThreadLease&) = delete;
   int threads() const { return threads_; }

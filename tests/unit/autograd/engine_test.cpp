@@ -97,12 +97,15 @@ TEST(Engine, Errors) {
             "[backward] expected a gradient float64[3] for a root of that shape, got float64[2]");
   EXPECT_EQ(error_of([&] { autograd::backward({x * 2}, {x, x}); }),
             "[backward] expected 1 gradients, one per root, got 2");
-  EXPECT_EQ(error_of([&] { autograd::grad({x.sum()}, {real({1})}); }), "[grad] input 0 does not require grad: float64[1]");
+  EXPECT_EQ(error_of([&] { autograd::grad({x.sum()}, {real({1})}); }),
+            "[grad] input 0 does not require grad: float64[1]");
   EXPECT_EQ(error_of([&] { tensor({1, 2}).set_requires_grad(); }),
             "[set_requires_grad] only floating point tensors can require grad, got int64[2]");
-  EXPECT_EQ(error_of([&] { (x * 2).set_requires_grad(false); }),
-            "[set_requires_grad] float64[3] is the result of mul and requires grad: use detach() for one that does not");
-  EXPECT_EQ(error_of([&] { x.set_grad(real({1})); }), "[set_grad] expected a gradient float64[3] on cpu, got float64[1] on cpu");
+  EXPECT_EQ(
+      error_of([&] { (x * 2).set_requires_grad(false); }),
+      "[set_requires_grad] float64[3] is the result of mul and requires grad: use detach() for one that does not");
+  EXPECT_EQ(error_of([&] { x.set_grad(real({1})); }),
+            "[set_grad] expected a gradient float64[3] on cpu, got float64[1] on cpu");
   EXPECT_EQ(error_of([&] { Tensor().backward(); }), "[backward] expected a tensor, got an undefined one");
 }
 
@@ -168,9 +171,8 @@ TEST(Engine, NodeHooks) {
   Tensor x = leaf({1.0});
   Tensor y = x * 3;
   autograd::grad_fn(y)->add_pre_hook([](std::vector<Tensor>& g) { g[0] = g[0] * 10; });
-  autograd::grad_fn(y)->add_post_hook([](std::vector<Tensor>& leaving, const std::vector<Tensor>& arrived) {
-    leaving[0] = leaving[0] + arrived[0];
-  });
+  autograd::grad_fn(y)->add_post_hook(
+      [](std::vector<Tensor>& leaving, const std::vector<Tensor>& arrived) { leaving[0] = leaving[0] + arrived[0]; });
   y.backward();
   expect_near(x.grad(), {40});
 }
@@ -200,7 +202,8 @@ TEST(Engine, BackwardInsideAHook) {
 TEST(Engine, GradientsOfTheWrongShapeNameTheNode) {
   Tensor x = leaf({1.0, 2.0, 3.0});
   Tensor y = x.sin();
-  autograd::grad_fn(y)->add_post_hook([](std::vector<Tensor>& leaving, const std::vector<Tensor>&) { leaving[0] = real({1, 2}); });
+  autograd::grad_fn(y)->add_post_hook(
+      [](std::vector<Tensor>& leaving, const std::vector<Tensor>&) { leaving[0] = real({1, 2}); });
   EXPECT_EQ(error_of([&] { y.sum().backward(); }),
             "[backward] sin gave a gradient float64[2] for its input 0, expected float64[3]");
   Tensor z = x.sin();

@@ -76,6 +76,29 @@ TEST(Gradients, Cat) {
                   {x23(), real({1, 2, 3}, {1, 3})});
 }
 
+TEST(Gradients, Products) {
+  Tensor a = x23(), b = real({0.2, -0.7, 1.1, 0.5, -0.3, 0.9}, {3, 2}), bias = real({0.4, -0.8});
+  check_gradients([](const std::vector<Tensor>& in) { return mm(in[0], in[1]).sin(); }, {a, b});
+  check_gradients([](const std::vector<Tensor>& in) { return mm(in[0].t(), in[1].t()); }, {a, b});
+  check_gradients([](const std::vector<Tensor>& in) { return addmm(in[0], in[1], in[2], 0.5, 2).sin(); }, {bias, a, b});
+  check_gradients([](const std::vector<Tensor>& in) { return matmul(in[0], in[1]); }, {a, row3()});
+  check_gradients([](const std::vector<Tensor>& in) { return linear(in[0], in[1].t(), in[2]).tanh(); }, {a, b, bias});
+  check_second_gradients([](const std::vector<Tensor>& in) { return mm(in[0], in[1]).tanh(); }, {a, b});
+}
+
+TEST(Gradients, SoftmaxAndLosses) {
+  check_gradients([](const std::vector<Tensor>& in) { return softmax(in[0], 1); }, {x23()});
+  check_gradients([](const std::vector<Tensor>& in) { return log_softmax(in[0], 0); }, {x23()});
+  check_gradients([](const std::vector<Tensor>& in) { return mse_loss(in[0], in[1]); }, {x23(), positive23()});
+  check_gradients([](const std::vector<Tensor>& in) { return nll_loss(in[0], tensor({2, 0}), real({0.5, 2.0, 1.5})); },
+                  {x23()});
+  check_gradients([](const std::vector<Tensor>& in) { return cross_entropy_loss(in[0], tensor({2, 0})); }, {x23()});
+  check_gradients([](const std::vector<Tensor>& in) { return gather(in[0], 1, tensor({2, 0, 0, 1}).view({2, 2})); },
+                  {x23()});
+  check_second_gradients([](const std::vector<Tensor>& in) { return cross_entropy_loss(in[0], tensor({2, 0})); },
+                         {x23()});
+}
+
 TEST(Gradients, OverwritingOperators) {
   check_gradients([](const std::vector<Tensor>& in) { return in[0].clone().copy_(in[1]).sin(); }, {x23(), row3()});
 }
@@ -88,7 +111,8 @@ TEST(Gradients, Second) {
   check_second_gradients(one([](const Tensor& x) { return x.sigmoid().sum(1); }), {x23()});
   check_second_gradients(one([](const Tensor& x) { return (x * x).select(0, 1).log(); }), {positive23()});
   check_second_gradients([](const std::vector<Tensor>& in) { return in[0] / in[1]; }, {x23(), row3()});
-  check_second_gradients([](const std::vector<Tensor>& in) { return in[0].clone().mul_(in[1]).exp_(); }, {x23(), row3()});
+  check_second_gradients([](const std::vector<Tensor>& in) { return in[0].clone().mul_(in[1]).exp_(); },
+                         {x23(), row3()});
 }
 
 TEST(Gradients, ThirdOfACube) {

@@ -101,9 +101,10 @@ class KernelAtWidth : public testing::TestWithParam<int> {
     set_cache_folder("");
   }
   void TearDown() override {
-    set_bounds_checks(false);
+    set_bounds_checks(usual_checks_);
     set_isa(0);
   }
+  const bool usual_checks_ = bounds_checks();
 };
 INSTANTIATE_TEST_SUITE_P(Widths, KernelAtWidth, testing::Values(512, 256, 128));
 
@@ -350,6 +351,8 @@ TEST(Isa, RefusesOtherWidths) {
 }
 
 TEST(Isa, BadEnvironmentIsAnError) {
+  // A process of its own: this one has read the environment already.
+  ::testing::FLAGS_gtest_death_test_style = "threadsafe";
   EXPECT_EXIT(
       {
         setenv("TENON_ISA", "1024", 1);

@@ -37,6 +37,18 @@ TEST(Builder, MakesTheKernelOfTheHeader) {
             "  }\n");
 }
 
+TEST(Builder, MultiplyingByOneIsNothing) {
+  Builder b("k");
+  const int x = b.buffer("x", kFloat32, BufferRole::In), n = b.buffer("n", kInt32, BufferRole::In);
+  const Lane real = b.load(x, b.pool().constant(0)), whole = b.load(n, b.pool().constant(0));
+  EXPECT_EQ((real * 1.0).id(), real.id());
+  EXPECT_EQ((1.0 * real).id(), real.id());
+  EXPECT_EQ((whole * b.constant(1, kInt32)).id(), whole.id());
+  EXPECT_NE((real * 2.0).id(), real.id());
+  EXPECT_NE((real * -1.0).id(), real.id());
+  EXPECT_NE((real + 1.0).id(), real.id());
+}
+
 TEST(Builder, IdenticalOperationsAreMadeOnce) {
   Builder b("k");
   const int x = b.buffer("x", kFloat32, BufferRole::In);

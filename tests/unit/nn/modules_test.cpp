@@ -98,7 +98,8 @@ TEST(Modules, CrossEntropyClosedForm) {
   loss.backward();
   double third = 1.0 / 3;
   expect_near(logits.grad(),
-              {std::exp(1) / total / 2, std::exp(2) / total / 2, (std::exp(3) / total - 1) / 2, (third - 1) / 2, third / 2, third / 2},
+              {std::exp(1) / total / 2, std::exp(2) / total / 2, (std::exp(3) / total - 1) / 2, (third - 1) / 2,
+               third / 2, third / 2},
               1e-10);
 }
 

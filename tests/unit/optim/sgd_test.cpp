@@ -54,7 +54,8 @@ TEST(SGD, ChangesParametersInPlaceAndSkipsThoseWithoutGradient) {
 
 TEST(SGD, Errors) {
   Tensor p = leaf({1.0});
-  EXPECT_EQ(error_of([] { optim::SGD sgd({}, {.lr = 0.1}); }), "[SGD] expected at least one parameter, got an empty list");
+  EXPECT_EQ(error_of([] { optim::SGD sgd({}, {.lr = 0.1}); }),
+            "[SGD] expected at least one parameter, got an empty list");
   EXPECT_EQ(error_of([&] { optim::SGD sgd({p}, {.lr = -1}); }), "[SGD] expected a learning rate of at least 0, got -1");
   EXPECT_EQ(error_of([&] { optim::SGD sgd({p}, {.lr = 1, .momentum = -0.5}); }),
             "[SGD] expected a momentum of at least 0, got -0.5");

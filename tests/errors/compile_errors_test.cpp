@@ -1,0 +1,101 @@
+// What a person reads when something they passed cannot work.
+#include "../unit/capture/testing.h"
+
+namespace tenon {
+namespace {
+
+using testing::error_of;
+using testing::same_bits;
+
+TEST(CompileErrors, AShapeErrorInsideTheFunction) {
+  auto f = compile([](Tensor a, Tensor b) { return mm(a, b) + 1; });
+  EXPECT_EQ(error_of([&] { f(randn({32, 64}), randn({32, 128})); }),
+            "[mm] 32×64 and 32×128 (float32) cannot be multiplied: expected 64 rows");
+  EXPECT_EQ(f.compile_count(), 0);
+  // The function is still usable.
+  Tensor a = randn({3, 4}), b = randn({4, 2});
+  EXPECT_TRUE(same_bits(f(a, b), mm(a, b) + 1));
+}
+
+TEST(CompileErrors, AShapeErrorAfterACompile) {
+  auto f = compile([](Tensor x, Tensor y) { return x + y; });
+  f(randn({4}), randn({4}));
+  EXPECT_EQ(error_of([&] { f(randn({4}), randn({3})); }),
+            "[add] shapes [4], [s0] cannot be broadcast together: dimension 0 is 4 and s0 (with s0 = 3)");
+  EXPECT_EQ(f.compile_count(), 1);
+}
+
+TEST(CompileErrors, AnUndefinedTensor) {
+  auto f = compile([](Tensor x, Tensor y) { return x + y; });
+  EXPECT_EQ(error_of([&] { f(ones({2}), Tensor()); }), "[compile] argument 1 is an undefined tensor");
+  EXPECT_EQ(error_of([&] { ones({2}) + Tensor(); }), "[add] expected a tensor, got an undefined one");
+}
+
+TEST(CompileErrors, AnotherDevice) {
+  auto f = compile([](Tensor x) { return x + 1; });
+  EXPECT_EQ(error_of([&] { f(empty({2}, TensorOptions(kMeta))); }), "[compile] arg0 is on meta: expected cpu");
+}
+
+TEST(CompileErrors, NoArguments) {
+  auto f = compile([] { return ones({3}) * 2; });
+  EXPECT_TRUE(same_bits(f(), ones({3}) * 2));
+  EXPECT_EQ(f.compile_count(), 1);
+}
+
+TEST(CompileErrors, ATensorKeptFromAnotherCapture) {
+  Tensor kept;
+  auto f = compile([&](Tensor x) {
+    kept = x * 2;
+    return x + 1;
+  });
+  f(ones({2}));
+  auto g = compile([&](Tensor x) { return x + kept; });
+  EXPECT_NE(error_of([&] { g(ones({2})); }).find("of another capture was used"), std::string::npos);
+}
+
+TEST(CompileErrors, DataOfAFake) {
+  auto f = compile([](Tensor x) {
+    x.data<float>();
+    return x;
+  });
+  EXPECT_EQ(error_of([&] { f(ones({2})); }), "[data] a fake tensor float32[2] has no data");
+}
+
+TEST(CompileErrors, DifferentiatingTwice) {
+  Tensor w = ones({2}).set_requires_grad();
+  auto f = compile([&](Tensor x) { return (x * w * w).sum(); });
+  Tensor loss = f(ones({2}));
+  std::vector<Tensor> first = {};
+  EXPECT_EQ(error_of([&] {
+              std::vector<Tensor> gradient = autograd::grad({loss}, {w}, {ones({}).set_requires_grad()}, true, true);
+            }),
+            "[backward] a compiled function cannot be differentiated twice: compile it with backend \"eager\"");
+}
+
+TEST(CompileErrors, BackwardTwiceWithoutRetaining) {
+  Tensor w = ones({2}).set_requires_grad();
+  auto f = compile([&](Tensor x) { return (x * w * w).sum(); });
+  Tensor loss = f(ones({2}));
+  loss.backward();
+  EXPECT_NE(error_of([&] { loss.backward(); }).find("the graph was freed"), std::string::npos);
+}
+
+TEST(CompileErrors, ASavedArgumentChangedBeforeBackward) {
+  Tensor w = ones({2}).set_requires_grad(), x = ones({2});
+  auto f = compile([&](Tensor a) { return (a * w).sum(); });
+  Tensor loss = f(x);
+  x.add_(1);
+  EXPECT_NE(error_of([&] { loss.backward(); }).find("modified by an in-place operation"), std::string::npos);
+}
+
+TEST(CompileErrors, AnIndexOutOfRangeIsFoundAtRunTime) {
+  auto f = compile([](Tensor x, Tensor index) { return gather(x, 1, index) * 2; });
+  Tensor x = randn({2, 3});
+  f(x, tensor({0, 2}).view({2, 1}));
+  EXPECT_EQ(error_of([&] { f(x, tensor({0, 3}).view({2, 1})); }), "[gather] an index is out of range");
+  f(x, tensor({1, 1}).view({2, 1}));
+  EXPECT_EQ(f.compile_count(), 1);
+}
+
+}  // namespace
+}  // namespace tenon
