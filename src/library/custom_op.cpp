@@ -148,7 +148,7 @@ std::shared_ptr<CustomOpState> define_custom_op(schema::Schema schema, const std
   state->name = defined.op.name();
   state->definition = std::move(defined.registration);
   std::weak_ptr<CustomOpState> weak = state;
-  state->kernels[KernelKey::Fake] = dispatch::register_scoped(*state->op, KernelKey::Fake, [weak](dispatch::Call& call) {
+  KernelFunction run_fake = [weak](dispatch::Call& call) {
     std::shared_ptr<CustomOpState> self = weak.lock();
     std::shared_ptr<const KernelFunction> fake = self ? self->read(self->fake) : nullptr;
     if (!fake)
@@ -156,7 +156,9 @@ std::shared_ptr<CustomOpState> define_custom_op(schema::Schema schema, const std
            "no fake impl or Meta kernel. Please use `{1}.register_fake` to add one.",
            call.op.name(), call.op.brief_name());
     (*fake)(call);
-  });
+  };
+  // Meta too: a kernel for every device would serve it otherwise, and read data that is not there.
+  for (KernelKey key : {KernelKey::Fake, KernelKey::Meta}) state->kernels[key] = dispatch::register_scoped(*state->op, key, run_fake);
   if (!state->op->schema().is_mutable())
     state->kernels[KernelKey::Autograd] = dispatch::register_scoped(*state->op, KernelKey::Autograd, [weak](dispatch::Call& call) {
       if (!is_recorded(call)) return run_below_autograd(call);

@@ -141,6 +141,16 @@ TEST(TestCustomOp, data_dependent_compile) {
   EXPECT_EQ(f.explain().breaks, std::vector<std::string>{"dynamic shape operator: _tenon_testing::nonzero"});
 }
 
+// The document expects this to fail to be one graph, and so do we: sizes from data break the graph however dynamic it is.
+TEST(TestCustomOp, data_dependent_nms_dynamic_compile) {
+  auto nms = sample_nms();
+  auto f = compile([&](Tensor boxes, Tensor scores, double limit) { return nms(boxes.clone(), scores, limit).clone(); },
+                   {.dynamic = Dynamic::On});
+  Tensor boxes = tensor({0.f, 0.f, 2.f, 2.f, 0.f, 0.f, 2.f, 1.9f, 5.f, 5.f, 6.f, 6.f}).view({3, 4});
+  EXPECT_EQ(values(f(boxes, tensor({0.5f, 0.9f, 0.7f}), 0.1)), (std::vector<double>{1, 2}));
+  EXPECT_EQ(f.explain().breaks, std::vector<std::string>{"dynamic shape operator: _tenon_testing::nms"});
+}
+
 TEST(TestCustomOp, abstract_impl_on_existing_op) {
   Library lib(kNs);
   auto& op = lib.def("foo(Tensor x) -> Tensor");

@@ -84,6 +84,19 @@ TEST_F(MiniOpTest, mm_errors) {
   EXPECT_THAT(error_of([&] { call_by_name("aten::mm", {Value(x), Value(y)}); }), HasSubstr("cannot be multiplied"));
 }
 
+TEST_F(MiniOpTest, nonzero) {
+  Tensor x = tensor({0, 1, 2, 0, 0});
+  Tensor y = call_by_name("aten::nonzero", {Value(x)})[0].tensor();
+  expect_equal(y, tensor({1, 2}).view({2, 1}));
+}
+
+TEST(MiniOpTestOther, nonzero_again) {
+  Tensor x = tensor({0, 1, 2, 0, 0, 3}).view({2, 3});
+  Tensor y = call_by_name("aten::nonzero", {Value(x)})[0].tensor();
+  expect_equal(y, tensor({0, 1, 0, 2, 1, 2}).view({3, 2}));
+  expect_equal(y, plain_nonzero(x));
+}
+
 TEST_F(MiniOpTest, inplace) {
   Tensor x = randn({3});
   Tensor expected = x.clone().sin();

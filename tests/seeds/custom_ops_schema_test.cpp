@@ -212,7 +212,8 @@ TEST(TestCustomOp, supported_schemas) {
                            "(Tensor x, bool[] w) -> Tensor"};
   for (const char* schema : schemas) {
     auto& op = legacy::custom_op(kNs + "::foo", schema);
-    EXPECT_EQ(op.schema().str(), kNs + "::foo" + schema);
+    EXPECT_EQ(op.schema(), schema::parse(kNs + "::foo" + schema));
+    EXPECT_EQ(schema::parse(op.schema().str()), op.schema());
     legacy::destroy(kNs + "::foo");
     EXPECT_EQ(dispatch::find_operator_or_null(kNs + "::foo"), nullptr);
   }
