@@ -173,8 +173,9 @@ KernelRef Registry::kernel_of(const Operator& op, DispatchKey key, KernelOrigin&
   origin = KernelOrigin::CompositeExplicit;
   if (op.explicit_ && kExplicitKeys.has(key)) return op.explicit_;
   origin = KernelOrigin::CompositeImplicit;
-  // An explicit composite is not differentiable by itself, so that the implicit one serves Autograd only in its absence.
-  if (op.implicit_ && kImplicitKeys.has(key) && !(key == DispatchKey::Autograd && op.explicit_)) return op.implicit_;
+  // Where a backend has a kernel, the layers above lead to it: the implicit composite serves them only in its absence.
+  bool backend = op.explicit_ || op.own_[static_cast<size_t>(DispatchKey::CPU)] || op.own_[static_cast<size_t>(DispatchKey::CUDA)];
+  if (op.implicit_ && (backend ? kExplicitKeys : kImplicitKeys).has(key)) return op.implicit_;
   origin = fallbacks[index] ? KernelOrigin::Fallback : kBackends.has(key) ? KernelOrigin::Missing : KernelOrigin::PassedOver;
   return fallbacks[index];
 }

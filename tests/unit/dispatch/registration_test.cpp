@@ -158,7 +158,9 @@ TEST(Registration, leaves_nothing_behind) {
     Library lib("reg_test");
     auto& op = lib.def("again(Tensor x) -> int");
     lib.impl("again", [counted = Counted()](const Tensor&) { return int64_t{1}; }, "CPU");
-    if (round % 1000 == 0) EXPECT_EQ(call_number(op, x), 1);
+    if (round % 1000 == 0) {
+      EXPECT_EQ(call_number(op, x), 1);
+    }
   }
   EXPECT_EQ(retired_count(), 0u);
   EXPECT_EQ(Counted::alive, 0);
