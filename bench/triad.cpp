@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <immintrin.h>
+#include <sys/mman.h>
 #include <tenon/support/error.h>
 #include <tenon/support/parallel.h>
 
@@ -59,8 +60,12 @@ Triad::Triad(int64_t count) : count_(count > 0 ? (count + kGrain - 1) / kGrain *
 }
 
 Triad::Array Triad::make(float value) const {
-  auto* memory = static_cast<float*>(std::aligned_alloc(4096, static_cast<size_t>(count_) * sizeof(float)));
+  // Large pages, as our own tensors have.
+  constexpr size_t kLargePage = 2 << 20;
+  size_t total = (static_cast<size_t>(count_) * sizeof(float) + kLargePage - 1) / kLargePage * kLargePage;
+  auto* memory = static_cast<float*>(std::aligned_alloc(kLargePage, total));
   TENON_CHECK(memory, "[bench] no memory for {} floats", count_);
+  madvise(memory, total, MADV_HUGEPAGE);
   // Touched by the threads that will use it.
   parallel_for(count_, kGrain, [&](int64_t begin, int64_t end) { std::fill(memory + begin, memory + end, value); });
   return Array(memory);

@@ -8,7 +8,8 @@ pkg_check_modules(Z3 REQUIRED IMPORTED_TARGET z3)
 
 set(TENON_TEST_CACHE ${PROJECT_BINARY_DIR}/test_cache)
 # Waiting threads sleep: two tests at a time share the cores.
-set(TENON_TEST_ENVIRONMENT TENON_CACHE=${TENON_TEST_CACHE} OMP_WAIT_POLICY=passive
+# TENON_ORACLE: every kernel launched by a test, up to 10^5 elements, runs through the loop interpreter too.
+set(TENON_TEST_ENVIRONMENT TENON_CACHE=${TENON_TEST_CACHE} TENON_ORACLE=1 OMP_WAIT_POLICY=passive
   TSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/cmake/tsan_suppressions.txt
   UBSAN_OPTIONS=print_stacktrace=1)
 

@@ -132,7 +132,7 @@ class JointTracer {
   // An argument of which only the geometry is read (`zeros_like` of a forward value) must not keep that value alive: a tensor without
   // contents takes its place.
   static void release_ignored(graph::Graph& graph) {
-    static const dispatch::Operator& empty = dispatch::find_operator("aten::empty.memory_format");
+    static const dispatch::Operator& empty = dispatch::find_operator("aten::empty_strided");
     std::vector<graph::Node> nodes;
     for (graph::Node& node : graph.nodes) {
       const ops::Row* row = ops::row_of(*node.op);
@@ -142,8 +142,8 @@ class JointTracer {
         const Tensor meta = graph.meta(*id);
         graph::Node stand_in;
         stand_in.op = &empty;
-        stand_in.args = {dispatch::Value(meta.sym_sizes()).own(), dispatch::Value(meta.dtype()), dispatch::Value(),
-                         dispatch::Value(meta.device()), dispatch::Value(), dispatch::Value()};
+        stand_in.args = {dispatch::Value(meta.sym_sizes()).own(), dispatch::Value(meta.sym_strides()).own(), dispatch::Value(meta.dtype()),
+                         dispatch::Value(), dispatch::Value(meta.device()), dispatch::Value()};
         stand_in.outputs = {graph.add_value(std::to_string(graph.values.size()), fake::like(meta))};
         node.args[at] = stand_in.outputs[0];
         nodes.push_back(std::move(stand_in));

@@ -2,6 +2,8 @@
 #include <tenon/support/counters.h>
 #include <tenon/support/error.h>
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -16,6 +18,8 @@ namespace {
 
 constexpr size_t kAlignment = 64;
 constexpr int kClasses = 48;
+// From here on blocks ask for large pages: a stream through small ones waits for the page tables as much as for the data.
+constexpr size_t kLargePage = 2 << 20, kLargeBlock = 2 * kLargePage;
 
 // Blocks up to 1 MiB come in powers of two; larger ones in multiples of 1/8 of the power of two below, so that at most an
 // eighth is wasted.
@@ -47,6 +51,16 @@ SizeClass size_class(int64_t bytes) {
   return {std::min(kClasses - 1, std::countr_zero(power)), static_cast<int64_t>(rounded)};
 }
 
+void* from_system(int64_t bytes) {
+  auto wanted = static_cast<size_t>(bytes);
+  if (wanted < kLargeBlock) return std::aligned_alloc(kAlignment, (wanted + kAlignment - 1) / kAlignment * kAlignment);
+  wanted = (wanted + kLargePage - 1) / kLargePage * kLargePage;
+  void* data = std::aligned_alloc(kLargePage, wanted);
+  // Advice only: where it is refused the block works as it is.
+  if (data) madvise(data, wanted, MADV_HUGEPAGE);
+  return data;
+}
+
 }  // namespace
 
 void* allocate(int64_t bytes) {
@@ -70,10 +84,10 @@ void* allocate(int64_t bytes) {
       return data;
     }
   }
-  void* data = std::aligned_alloc(kAlignment, (static_cast<size_t>(rounded) + kAlignment - 1) / kAlignment * kAlignment);
+  void* data = from_system(rounded);
   if (!data) {
     empty_cache();
-    data = std::aligned_alloc(kAlignment, static_cast<size_t>(rounded));
+    data = from_system(rounded);
   }
   if (!data) {
     std::lock_guard lock(blocks.mutex);

@@ -64,7 +64,7 @@ class Graphs {
     std::vector<graph::ValueId> ids;
     size_t operand = 0;
     auto add_operand = [&](const Tensor& tensor) {
-      Tensor meta = make_meta(static_cast<int>(operand++), tensor.dtype(), tensor.dim() == 0, true);
+      Tensor meta = make_meta(static_cast<int>(operand++), tensor.dtype(), tensor.dim() == 0 && !has_reduction(), true);
       graph::ValueId id = graph_.add_value(fmt::format("x{}", operand), meta);
       graph_.inputs.push_back(id);
       ids.push_back(id);

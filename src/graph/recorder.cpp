@@ -3,6 +3,7 @@
 namespace tenon::graph {
 
 ValueId Recorder::add_input(const Tensor& tensor, std::string name, const Tensor& meta) {
+  names_.insert(name);
   ValueId id = graph_.add_value(std::move(name), meta);
   graph_.inputs.push_back(id);
   bind(tensor, id);
@@ -54,7 +55,10 @@ Node& Recorder::record(const dispatch::Operator& op, std::span<const dispatch::V
         node.outputs.push_back(known);
         return;
       }
-      ValueId id = graph_.add_value(std::to_string(graph_.values.size()), meta_of ? meta_of(tensor) : tensor);
+      // An input may bring a number as its name from the graph that it was a value of.
+      std::string name = std::to_string(graph_.values.size());
+      while (names_.contains(name)) name += "_";
+      ValueId id = graph_.add_value(std::move(name), meta_of ? meta_of(tensor) : tensor);
       bind(tensor, id);
       node.outputs.push_back(id);
     });

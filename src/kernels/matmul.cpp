@@ -220,6 +220,8 @@ void matmul(const Tensor& a, const Tensor& b, const Tensor& out, const MatmulEpi
   Matrices target = result.direct() ? result : dense(result, dtype);
   if (!left.direct()) left = dense_copy(left, dtype);
   if (!right.direct()) right = dense_copy(right, dtype);
+  // oneDNN repeats one operand over the batch, not both.
+  if (result.batch > 1 && left.batch_stride == 0 && right.batch_stride == 0) left = dense_copy(left, dtype);
   // A column-major result is the transposed product.
   const bool swap = !target.row_major();
   std::optional<Tensor> row;

@@ -59,7 +59,9 @@ std::vector<TensorMeta> arange_shape(const Arguments& arguments) {
                 start.str(), end.str(), stride);
     count = stride == 1 ? length : -((-length) / SymInt(stride));
   }
-  return {TensorMeta::contiguous(SymInts{count}, dtype_or(arguments, real ? kFloat32 : kInt64), device_of(arguments))};
+  Dtype dtype = dtype_or(arguments, real ? kFloat32 : kInt64);
+  TENON_CHECK(dtype != kBool, "[arange] expected a dtype of numbers, got bool");
+  return {TensorMeta::contiguous(SymInts{count}, dtype, device_of(arguments))};
 }
 
 TensorOptions options(std::optional<Dtype> dtype, std::optional<Device> device) {
@@ -76,6 +78,16 @@ OPS(factory) {
      "bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor")
       .uninitialised()
       .shape(sized_float);
+  op("empty_strided(SymInt[] size, SymInt[] stride, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
+     "bool? pin_memory=None) -> Tensor")
+      .uninitialised()
+      .shape([](const Arguments& arguments) {
+        std::vector<TensorMeta> metas = sized_float(arguments);
+        metas[0].strides = arguments["stride"].sym_ints();
+        TENON_CHECK(metas[0].strides.size() == metas[0].sizes.size(), "[empty_strided] expected a stride for each of {}, got {}",
+                    str(metas[0].sizes), str(metas[0].strides));
+        return metas;
+      });
   op("full(SymInt[] size, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
      "bool? pin_memory=None) -> Tensor")
       .element([](Element& e) { return e.scalar("fill_value", e.dtype()); })

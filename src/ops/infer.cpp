@@ -60,6 +60,7 @@ Dtypes pointwise_dtypes(const Row& row, const Arguments& arguments) {
     case Promotion::Argument: {
       dtypes.result = dtypes.compute = arguments.tensor("self").dtype();
       if (arguments.has("dtype") && !arguments["dtype"].is_none()) dtypes.result = arguments["dtype"].dtype();
+      if (row.ignores("self")) dtypes.compute = dtypes.result;
       break;
     }
   }

@@ -96,7 +96,7 @@ OPS(unary) {
       .pointwise(Promotion::Self, [](Lane, Lane value) { return value; })
       .ignores("self")
       .grad("self", saves(), [](Grad& g) { return zeros_like(g.grad()); })
-      .grad("value", saves(), [](Grad& g) { return g.grad().sum(); });
+      .grad("value", saves(), [](Grad& g) { return g.grad(); });
   op("zero(Tensor self) -> Tensor")
       .pointwise(Promotion::Self, [](Lane self) { return number(self, 0); })
       .ignores("self")

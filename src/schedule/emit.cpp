@@ -87,17 +87,18 @@ class Emitter final {
 
   bool is_reduction(ValueId id) const {
     const ValueState& state = schedule_.state(id);
-    return state.row && state.row->kind == ops::Kind::Reduction;
+    // Over no dimensions it is a conversion of one element.
+    return state.row && state.row->kind == ops::Kind::Reduction && graph_.meta(reduction_source(id)).dim() > 0;
   }
   bool in_group(ValueId id) const {
     return std::find(group_.roots.begin(), group_.roots.end(), id) != group_.roots.end();
   }
-  // The largest of bools is whether any is true, the least whether all are.
+  // Of bools: the largest is whether there is any, the smallest whether all are.
   loop::ReduceKind reduce_kind(ValueId id) const {
     loop::ReduceKind kind = schedule_.state(id).row->reduction.kind;
-    if (dtype_of(id) != kBool) return kind;
-    if (kind == loop::ReduceKind::Max) return loop::ReduceKind::Any;
-    return kind == loop::ReduceKind::Min ? loop::ReduceKind::All : kind;
+    if (lane_dtype(id) != kBool) return kind;
+    return kind == loop::ReduceKind::Min || kind == loop::ReduceKind::Product || kind == loop::ReduceKind::All ? loop::ReduceKind::All
+                                                                                                               : loop::ReduceKind::Any;
   }
   ValueId reduction_source(ValueId id) const { return std::get<ValueId>(schedule_.state(id).node->args[0]); }
   Dtype dtype_of(ValueId id) const { return graph_.meta(id).dtype(); }
@@ -172,9 +173,8 @@ class Emitter final {
       }
       return loop::cast(builder_.parameter(found->second), dtype);
     }
-    if (scalar.is_real() && is_floating(dtype)) return builder_.constant(scalar.real(), dtype);
-    if (dtype == kBool) return builder_.constant(int64_t{scalar.to_bool()}, dtype);
-    return builder_.constant(scalar.to_int(), dtype);
+    if (scalar.is_real() && !is_floating(dtype)) return loop::cast(builder_.constant(scalar.real(), kFloat64), dtype);
+    return scalar.is_real() ? builder_.constant(scalar.real(), dtype) : builder_.constant(scalar.to_int(), dtype);
   }
 
   // ---- Memory -------------------------------------------------------------------------------------------------------------
@@ -262,7 +262,9 @@ class Emitter final {
     MemoKey key = memo_key(id, index);
     if (const Lane* known = remembered(key)) return *known;
     const ValueState& state = schedule_.state(id);
-    Lane lane = state.row->kind == ops::Kind::Pointwise ? emit_pointwise(id, index) : emit_element(id, index);
+    Lane lane = state.row->kind == ops::Kind::Pointwise   ? emit_pointwise(id, index)
+                : state.row->kind == ops::Kind::Reduction ? loop::cast(emit(reduction_source(id), {}), dtype_of(id))
+                                                          : emit_element(id, index);
     memo_.back()[key] = lane;
     return lane;
   }
@@ -305,6 +307,10 @@ class Emitter final {
     bool logical = state.row->pointwise.promotion == ops::Promotion::Logical;
     // Arithmetic on bools is done on bytes; any non-zero result is true.
     if (compute == kBool && !logical) compute = kUInt8;
+    // Through bool, not straight to bytes: 256 and 0.5 are true.
+    auto converted = [&](Lane lane, Dtype wanted) {
+      return loop::cast(dtypes.compute == kBool && wanted == kUInt8 ? loop::cast(lane, kBool) : lane, wanted);
+    };
     std::vector<Lane> lanes;
     for (size_t at = 0; at < node.args.size(); ++at) {
       const schema::Argument& argument = state.row->schema.arguments[at];
@@ -314,12 +320,12 @@ class Emitter final {
       if (values[at].is_none())
         lanes.emplace_back();
       else if (!values[at].is_tensor())
-        lanes.push_back(number_lane(node, at, values[at], wanted));
+        lanes.push_back(loop::cast(number_lane(node, at, values[at], condition ? kBool : dtypes.compute), wanted));
       else if (state.row->ignores(argument.name))
         lanes.push_back(builder_.constant(int64_t{0}, wanted));
       else {
         auto input = std::get<ValueId>(node.args[at]);
-        lanes.push_back(loop::cast(emit(input, broadcast_index(input, index)), wanted));
+        lanes.push_back(converted(emit(input, broadcast_index(input, index)), wanted));
       }
     }
     return loop::cast(state.row->pointwise.body(lanes), dtype_of(id));
@@ -627,12 +633,16 @@ Decision can_emit(const Schedule& schedule, const Group& group) {
 }
 
 EmittedKernel emit(const Schedule& schedule, const Group& group, const std::string& name) {
-  Emitter surveyor(schedule, group, "survey");
-  std::vector<Access> accesses = surveyor.survey();
-  Axes axes = surveyor.choose_axes(accesses);
-  Emitter emitter(schedule, group, name);
-  emitter.declare(surveyor.integers());
-  return emitter.run(axes);
+  try {
+    Emitter surveyor(schedule, group, "survey");
+    std::vector<Access> accesses = surveyor.survey();
+    Axes axes = surveyor.choose_axes(accesses);
+    Emitter emitter(schedule, group, name);
+    emitter.declare(surveyor.integers());
+    return emitter.run(axes);
+  } catch (const Refused& refused) {
+    support::throw_internal("a chosen group can be emitted", __FILE__, __LINE__, refused.why);
+  }
 }
 
 }  // namespace tenon::schedule

@@ -332,7 +332,7 @@ class Planner {
   }
 
   static constexpr int kForever = 1 << 30;
-  static constexpr int64_t kStreamingBytes = 16 << 20;
+  static constexpr int64_t kStreamingBytes = 8 << 20;
 
   const Schedule& schedule_;
   const Graph& graph_;

@@ -288,6 +288,8 @@ std::vector<size_t> differentiable_tensors(const ops::Row& row, const Sample& sa
   for (size_t argument = 0; argument < sample.args.size(); ++argument)
     sample.args[argument].each_tensor([&](const Tensor& tensor) {
       bool promised = row.differentiable() ? row.grad_of(row.schema.arguments[argument].name) != nullptr : row.kind == ops::Kind::Composite;
+      // As in PyTorch, the weight of classes carries no gradient.
+      if (row.schema.name == "cross_entropy_loss" && row.schema.arguments[argument].name == "weight") promised = false;
       if (promised && tensor.dtype() == kFloat64) positions.push_back(at);
       ++at;
     });

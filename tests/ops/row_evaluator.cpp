@@ -142,6 +142,7 @@ class RowKernel final : public ops::Element, public ops::ViewIndex {
 
   Lane number(const Value& value, Dtype dtype) {
     Scalar given = value.scalar();
+    if (given.is_real() && !is_floating(dtype)) return cast(builder_.constant(given.real(), kFloat64), dtype);
     return given.is_real() ? builder_.constant(given.real(), dtype) : builder_.constant(given.to_int(), dtype);
   }
 
@@ -157,9 +158,11 @@ class RowKernel final : public ops::Element, public ops::ViewIndex {
       if (args_[at].is_none())
         lanes.emplace_back();
       else if (!args_[at].is_tensor())
-        lanes.push_back(number(args_[at], wanted));
+        lanes.push_back(cast(number(args_[at], wanted == compute ? compute_dtype(dtypes.compute) : wanted), wanted));
       else if (row_.ignores(argument.name))
         lanes.push_back(builder_.constant(int64_t{0}, wanted));
+      else if (dtypes.compute == kBool)
+        lanes.push_back(cast(cast(broadcast_load(args_[at].tensor()), kBool), wanted));
       else
         lanes.push_back(cast(broadcast_load(args_[at].tensor()), wanted));
     }
@@ -198,7 +201,10 @@ class RowKernel final : public ops::Element, public ops::ViewIndex {
         flat = floor_div(flat, constant(size));
       }
     Lane value = cast(load(self, at), compute_dtype(result_));
-    Lane combined = builder_.reduce(row_.reduction.kind, value);
+    loop::ReduceKind kind = row_.reduction.kind;
+    if (result_ == kBool && (kind == loop::ReduceKind::Max || kind == loop::ReduceKind::Sum)) kind = loop::ReduceKind::Any;
+    if (result_ == kBool && (kind == loop::ReduceKind::Min || kind == loop::ReduceKind::Product)) kind = loop::ReduceKind::All;
+    Lane combined = builder_.reduce(kind, value);
     Lane magnitude = magnitude_buffer < 0 ? Lane() : builder_.reduce(loop::ReduceKind::Sum, cast(abs(value), kFloat64));
     builder_.end_loop();
     Expr place = linear_index();

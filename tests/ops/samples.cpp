@@ -13,19 +13,20 @@ namespace {
 using dispatch::Value;
 using Random = std::mt19937_64;
 
-double extreme(Random& random, Dtype dtype) {
+double extreme(Random& random, Dtype dtype, bool combined) {
   constexpr double infinity = std::numeric_limits<double>::infinity();
   double largest = dtype == Dtype::Float16 ? 65504 : dtype == Dtype::Float64 ? 1e300 : 3e38;
   double smallest = dtype == Dtype::Float16 ? 6e-8 : dtype == Dtype::Float64 ? 1e-310 : 1e-40;
   const double choices[] = {NAN, infinity, -infinity, 0.0, -0.0, 1, -1, 0.5, -2.5, largest, -largest, smallest, -smallest, 88.5, -104};
-  return choices[random() % std::size(choices)];
+  return choices[random() % (combined ? 9 : std::size(choices))];
 }
 
 double real(Random& random, Dtype dtype, Values values) {
   double unit = static_cast<double>(random() >> 11) * std::ldexp(1, -53);
   bool negative = random() % 2 == 0;
   switch (values) {
-    case Values::Extreme: return extreme(random, dtype);
+    case Values::Extreme: return extreme(random, dtype, false);
+    case Values::NotFinite: return extreme(random, dtype, true);
     case Values::Ordinary: return random() % 8 == 0 ? std::round(unit * 6 - 3) : unit * 6 - 3;
     case Values::Near: return (negative ? -1 : 1) * (0.3 + 0.6 * unit);
     case Values::Positive: return 0.4 + unit;
@@ -73,18 +74,27 @@ std::string_view text(Pairing pairing) {
   return names[static_cast<size_t>(pairing)];
 }
 
-using Overrides = std::map<std::string, Value>;
+// An argument; lists are copied, because a `Value` only borrows them.
+struct Owned {
+  template <typename T>
+  Owned(T given) : value(Value(given).own()) {}
+  Value value;
+};
+using Overrides = std::map<std::string, Owned>;
 
 // Makes the arguments of one sample.
 class Maker {
  public:
   Maker(const ops::Row& row, const Recipe& wanted) : recipe(wanted) {
+    // Whether a sum of very large numbers overflows depends on the order of additions.
+    bool combines = row.kind == ops::Kind::Reduction || row.kind == ops::Kind::Opaque || row.kind == ops::Kind::Composite;
+    if (combines && wanted.values == Values::Extreme && is_floating(wanted.dtype)) recipe.values = Values::NotFinite;
     // By name, so that a new row does not change the samples of the others.
     seed_ = 1469598103934665603ull;
     for (char letter : row.schema.qualified_name() + wanted.str()) seed_ = (seed_ ^ static_cast<uint64_t>(letter)) * 1099511628211ull;
   }
 
-  const Recipe& recipe;
+  Recipe recipe;
   int64_t size(size_t dim, int64_t otherwise) const { return dim < recipe.shape.size() ? recipe.shape[dim] : otherwise; }
   int64_t rank() const { return static_cast<int64_t>(recipe.shape.size()); }
   int64_t dim() const { return recipe.variant % 2 == 0 ? -1 : 0; }
@@ -227,6 +237,15 @@ const std::map<std::string, Overrides (*)(Maker&)>& special_rules() {
        }},
       {"view", [](Maker& m) { return Overrides{{"size", Value(m.even() ? Ints{-1} : Ints{1, -1, 1})}}; }},
       {"reshape", [](Maker& m) { return Overrides{{"shape", Value(m.even() ? Ints{-1} : Ints{m.size(m.recipe.shape.size() - 1, 1), -1})}}; }},
+      {"empty_strided", [](Maker& m) {
+         Ints strides;
+         int64_t step = 1;
+         for (int64_t size : m.recipe.shape) {
+           strides.push_back(step);
+           step *= std::max<int64_t>(1, size);
+         }
+         return Overrides{{"stride", strides}};
+       }},
       {"expand", [](Maker& m) {
          Ints shape = m.recipe.shape, wider = shape;
          if (!shape.empty()) shape[0] = 1;
@@ -265,7 +284,7 @@ const std::map<std::string, Overrides (*)(Maker&)>& special_rules() {
            shorter[dim] = 1;
          }
          Dtype second = m.recipe.pairing == Pairing::Dtype ? kFloat64 : m.recipe.dtype;
-         return Overrides{{"tensors", Value(std::vector<Tensor>{m.tensor(m.recipe.shape), m.tensor(longer, second), m.tensor(shorter)}).own()}};
+         return Overrides{{"tensors", Value(std::vector<Tensor>{m.tensor(m.recipe.shape), m.tensor(longer, second), m.tensor(shorter)})}};
        }},
       {"gather", [](Maker& m) {
          Ints shape = m.recipe.shape;
@@ -273,13 +292,13 @@ const std::map<std::string, Overrides (*)(Maker&)>& special_rules() {
          return Overrides{{"index", m.indices(shape, m.size(m.even() ? m.recipe.shape.size() - 1 : 0, 1), m.even() ? kInt64 : kInt32)}};
        }},
       {"nll_loss", [](Maker& m) {
-         int64_t rows = m.size(0, 3), classes = m.size(1, 5);
+         int64_t rows = m.size(0, 3), classes = std::max<int64_t>(1, m.size(1, 5));
          return Overrides{{"self", m.tensor({rows, classes})}, {"target", m.indices({rows}, classes)},
                           {"weight", m.even() ? Value() : Value(m.tensor({classes}))},
                           {"reduction", Value(int64_t{m.recipe.variant % 3})}, {"ignore_index", Value(int64_t{m.recipe.variant % 4 == 2 ? 0 : -100})}};
        }},
       {"cross_entropy_loss", [](Maker& m) {
-         int64_t rows = m.size(0, 3), classes = m.size(1, 5);
+         int64_t rows = m.size(0, 3), classes = std::max<int64_t>(1, m.size(1, 5));
          return Overrides{{"self", m.tensor({rows, classes})},
                           {"target", m.recipe.variant % 4 == 3 && is_floating(m.recipe.dtype) ? m.tensor({rows, classes}) : m.indices({rows}, classes)},
                           {"weight", m.even() ? Value() : Value(m.tensor({classes}))},
@@ -335,7 +354,7 @@ Tensor make_tensor(const Ints& shape, Dtype dtype, Placement placement, Values v
 }
 
 std::string Recipe::str() const {
-  constexpr std::string_view kinds[] = {"", ", extreme", ", near", ", positive", ", above one"};
+  constexpr std::string_view kinds[] = {"", ", extreme", ", not finite", ", near", ", positive", ", above one"};
   return fmt::format("{}[{}], {}, others {}{}, variant {}", name(dtype), fmt::join(shape, ", "), text(placement), text(pairing),
                      kinds[static_cast<size_t>(values)], variant);
 }
@@ -376,7 +395,7 @@ std::optional<Sample> make_sample(const ops::Row& row, const Recipe& recipe, std
   for (const schema::Argument& argument : row.schema.arguments) {
     std::optional<Value> value;
     if (auto found = overrides.find(argument.name); found != overrides.end())
-      value = found->second.own();
+      value = found->second.value;
     else
       value = maker.generic(argument, first_tensor && argument.name != "condition");
     if (!value) {

@@ -31,6 +31,7 @@ enum class Pairing : uint8_t {
 enum class Values : uint8_t {
   Ordinary,  // small numbers of either sign
   Extreme,   // NaN, infinities, zeros of either sign, the smallest and the largest
+  NotFinite, // the same without the very large and small
   Near,      // ±[0.3, 0.9]: away from kinks, for finite differences
   Positive,  // [0.4, 1.4]
   AboveOne,  // [1.2, 2.2]

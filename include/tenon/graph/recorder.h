@@ -4,6 +4,7 @@
 #include <tenon/graph/graph.h>
 
 #include <unordered_map>
+#include <unordered_set>
 
 namespace tenon::graph {
 
@@ -28,6 +29,7 @@ class Recorder {
 
  private:
   Graph graph_;
+  std::unordered_set<std::string> names_;  // of inputs
   // Tensors are kept alive while recording, so that an address is never reused.
   std::unordered_map<const TensorImpl*, std::pair<Tensor, ValueId>> ids_;
 };

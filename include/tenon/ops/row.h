@@ -40,7 +40,7 @@ enum class Promotion : uint8_t {
   Logical,   // inputs become bool, gives bool
   Branch,    // the first input is a condition (bool), the rest are promoted
   Self,      // the dtype of `self`
-  Argument,  // computes in the dtype of `self`; the argument `dtype`, if given, is the result's
+  Argument,  // computes in the dtype of `self`, unless that is ignored; the argument `dtype`, if given, is the result's
 };
 
 struct Dtypes {

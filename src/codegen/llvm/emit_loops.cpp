@@ -248,6 +248,7 @@ void Emitter::emit_streaming_loop(const Loop& loop, Value* begin, Value* end, in
   b_.CreateCondBr(b_.CreateICmpSGE(to, end), done, whole);
   b_.SetInsertPoint(whole);
   VectorLoop main{.symbol = loop.index.symbol_id(), .parts = parts, .streaming = true};
+  streamed_over_ = loop_indices(streaming_stores(loop)[0]->index);
   Value* middle = whole_steps_end(to, end, int64_t{parts} * target_.lanes);
   counted_loop(loop, to, middle, &main, none);
   from->addIncoming(middle, b_.GetInsertBlock());

@@ -90,10 +90,31 @@ Value* Emitter::load_part(const Address& from, const Buffer& buffer, int part) {
   return from_storage(context_, buffer.dtype, raw);
 }
 
+std::vector<int32_t> Emitter::loop_indices(sym::Expr index) const {
+  std::vector<int32_t> result;
+  for (int32_t id : sym::symbols_of(index))
+    if (is_loop_index_[static_cast<size_t>(id)]) result.push_back(id);
+  return result;
+}
+
+// What is read once and in order, beside a streaming store, is asked for in time: with a long body the processor does not
+// see far enough ahead to hide the memory's latency. Rows that are read again and again are in the cache anyway.
+void Emitter::prefetch(const Address& from, const Op& op) {
+  constexpr int64_t kAhead = 2048;  // bytes
+  if (!vector_ || !vector_->streaming || from.kind != Address::Contiguous || loop_indices(op.index) != streamed_over_) return;
+  llvm::Type* element = storage_type(context_, kernel_.buffers[static_cast<size_t>(op.buffer)].dtype);
+  for (int part = 0; part < vector_->parts; ++part) {
+    Value* there = b_.CreateConstGEP1_64(b_.getInt8Ty(), part_pointer(from, element, part), kAhead);
+    b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {there->getType()},
+                       {there, b_.getInt32(0), b_.getInt32(3), b_.getInt32(1)});
+  }
+}
+
 void Emitter::emit_load(const Op& op) {
   check_bounds(op);
   const Buffer& buffer = kernel_.buffers[static_cast<size_t>(op.buffer)];
   Address from = address(op.buffer, op.index);
+  prefetch(from, op);
   Parts result;
   // A load may move out of a loop if nothing in the kernel writes there; the loop's entry runs only if the loop does.
   const bool movable = !analysis_.is_stored(op.buffer) && !bounds_checks();

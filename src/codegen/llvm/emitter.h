@@ -114,6 +114,8 @@ class Emitter {
   // emit_memory.cpp
   Address address(int32_t buffer, sym::Expr index);
   void emit_load(const loop::Op& op);
+  std::vector<int32_t> loop_indices(sym::Expr index) const;
+  void prefetch(const Address& from, const loop::Op& op);
   void emit_store(const loop::Op& op);
   llvm::Value* load_part(const Address& from, const loop::Buffer& buffer, int part);
   void store_part(const Address& to, const loop::Buffer& buffer, int part, llvm::Value* value);
@@ -158,6 +160,7 @@ class Emitter {
   std::vector<std::vector<Reduction>*> reductions_;  // of the loops around, innermost last
   std::optional<VectorLoop> vector_;
   bool wrote_streaming_ = false;
+  std::vector<int32_t> streamed_over_;  // the loop indices of a streaming store
 };
 
 }  // namespace tenon::codegen

@@ -14,7 +14,7 @@ TEST(GradientLayout, ATransposedProductBecomesAProductOfTransposes) {
   manual_seed(3);
   auto layer = nn::Linear(5, 3);
   Tensor x = randn({4, 5});
-  auto step = compile([&](Tensor input) { return (layer(input) * layer(input)).sum(); });
+  auto step = tenon::compile([&](Tensor input) { return (layer(input) * layer(input)).sum(); });
   step(x).backward();
   Tensor compiled = layer.weight.get().grad();
   EXPECT_TRUE(compiled.is_contiguous());
@@ -28,7 +28,7 @@ TEST(GradientLayout, ATransposedProductBecomesAProductOfTransposes) {
 TEST(GradientLayout, NoCopyIsLaunched) {
   auto layer = nn::Linear(5, 3);
   Tensor x = randn({4, 5});
-  auto step = compile([&](Tensor input) { return layer(input).sum(); });
+  auto step = tenon::compile([&](Tensor input) { return layer(input).sum(); });
   step(x).backward();
   layer.zero_grad();
   Counter& clones = counter("kernels_launched");
@@ -42,7 +42,7 @@ TEST(GradientLayout, NoCopyIsLaunched) {
 
 TEST(Partition, SavesWhatForwardComputedLast) {
   auto model = nn::Sequential(nn::Linear(6, 8), nn::ReLU(), nn::Linear(8, 2));
-  auto step = compile([&](Tensor input) { return model(input).sum(); });
+  auto step = tenon::compile([&](Tensor input) { return model(input).sum(); });
   step(randn({4, 6})).backward();
   // The ReLU's result serves its own gradient and the next product's: it is not computed again.
   EXPECT_THAT(step.explain().entries[0].backward, Not(HasSubstr("aten::relu(")));
@@ -52,7 +52,7 @@ TEST(Partition, SavesWhatForwardComputedLast) {
 // cos(b) is as large as b, but forward has no use for it.
 TEST(Partition, SavesNothingMadeForBackwardAlone) {
   Tensor w = randn({3, 3}).set_requires_grad(true);
-  auto step = compile([&](Tensor x) { return mm(x, w).sin().sum(); });
+  auto step = tenon::compile([&](Tensor x) { return mm(x, w).sin().sum(); });
   step(randn({3, 3})).backward();
   EXPECT_THAT(step.explain().entries[0].forward, Not(HasSubstr("aten::cos(")));
   EXPECT_THAT(step.explain().entries[0].backward, HasSubstr("aten::cos("));

@@ -8,7 +8,7 @@ namespace {
 // exp(x) - 1 = p and exp(x) = (1 + p) * 2^n, with |p| < 0.42. Wants a moderate x.
 struct Reduced {
   Real p;
-  Whole n;
+  Nearest n;
 };
 
 Real exp_minus_one_near_zero(Real r) {
@@ -17,9 +17,9 @@ Real exp_minus_one_near_zero(Real r) {
 
 Reduced reduce(Real x) {
   const double* ln2 = x.is_double() ? kLn2F64 : kLn2F32;
-  Nearest n = nearest(x * (x.is_double() ? kLog2EF64[0] : kLog2EF32[0]));
+  Nearest n = nearest_product(x, x.is_double() ? kLog2EF64[0] : kLog2EF32[0]);
   Real r = multiply_add(n.real, -ln2[1], multiply_add(n.real, -ln2[0], x));
-  return {exp_minus_one_near_zero(r), n.integer};
+  return {exp_minus_one_near_zero(r), n};
 }
 
 // y * 2^n, rounded once, for n that need two steps.
@@ -38,7 +38,7 @@ Real clamp(Real x, double low, double high) {
 
 Real exp(Real x) {
   Reduced parts = reduce(x.is_double() ? clamp(x, -746, 710) : clamp(x, -104, 89));
-  return scale(1.0 + parts.p, parts.n);
+  return scale(1.0 + parts.p, parts.n.integer);
 }
 
 Real exp2(Real x) {
@@ -51,7 +51,7 @@ Real exp2(Real x) {
 Real expm1(Real x) {
   Reduced parts = reduce(x.is_double() ? clamp(x, -40, 710) : clamp(x, -30, 89));
   // Half of the result, since 2^n itself may be too large.
-  Real half = power_of_two(x, parts.n - 1);
+  Real half = power_of_two(x, parts.n.integer - 1);
   Real result = multiply_add(half, parts.p, half - 0.5);
   return select(abs(x) < (x.is_double() ? 0x1p-60 : 0x1p-30), x, result + result);
 }
@@ -62,11 +62,14 @@ Real sigmoid(Real x) {
   return select(x < 0.0, e * right, right);
 }
 
+// t / (t + 2) with t = exp(2|x|) - 1, which needs none of expm1's care: its argument is neither negative nor large, and
+// for a small one t is the polynomial itself.
 Real tanh(Real x) {
-  Real a = abs(x);
-  const double limit = x.is_double() ? 20 : 10;
-  a = select(a > limit, limit, a);
-  Real t = expm1(a + a);
+  Real twice = abs(x) + abs(x);
+  const double limit = x.is_double() ? 40 : 20;
+  Reduced parts = reduce(select(twice > limit, limit, twice));
+  Real power = power_of_two(parts.n);
+  Real t = multiply_add(power, parts.p, power - 1.0);
   return copy_sign(t / (t + 2.0), x);
 }
 

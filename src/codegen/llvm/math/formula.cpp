@@ -139,15 +139,31 @@ Real to_real(Real like, Whole a) { return real(like, a.context->b.CreateSIToFP(a
 Real widen(Real a) { return real(a, a.context->b.CreateFPExt(a.value, real_like(a.value, true))); }
 Real narrow(Real a) { return real(a, a.context->b.CreateFPTrunc(a.value, real_like(a.value, false))); }
 
-Nearest nearest(Real a) {
-  // Adding 1.5 * 2^(digits - 1) leaves the whole number in the low bits of the sum.
-  const double magic = a.is_double() ? 0x1.8p52 : 0x1.8p23;
-  Real sum = a + magic;
-  return {sum - magic, bits(sum) - bits(number(a, magic))};
+namespace {
+
+// Adding 1.5 * 2^(digits - 1) leaves the whole number in the low bits of the sum.
+double rounding_constant(Real like) { return like.is_double() ? 0x1.8p52 : 0x1.8p23; }
+
+Nearest nearest_of_sum(Real sum) {
+  const double magic = rounding_constant(sum);
+  return {sum - magic, bits(sum) - bits(number(sum, magic)), bits(sum)};
+}
+
+}  // namespace
+
+Nearest nearest(Real a) { return nearest_of_sum(a + rounding_constant(a)); }
+Nearest nearest_product(Real a, double b) {
+  return nearest_of_sum(multiply_add(a, number(a, b), rounding_constant(a)));
 }
 
 Real power_of_two(Real like, Whole n) {
   return like.is_double() ? from_bits(like, (n + 1023) << 52) : from_bits(like, (n + 127) << 23);
+}
+
+// What `raw` holds above its low bits is shifted out.
+Real power_of_two(Nearest n) {
+  return n.real.is_double() ? from_bits(n.real, (n.raw << 52) + (int64_t{1023} << 52))
+                            : from_bits(n.real, (n.raw << 23) + (int64_t{127} << 23));
 }
 
 Real call_lanes(const char* name, Real a, Real b) {

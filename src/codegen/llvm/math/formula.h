@@ -115,10 +115,13 @@ Real narrow(Real a);  // double → float
 struct Nearest {
   Real real;
   Whole integer;
+  Whole raw;  // the integer in the low bits (9 of a float, 12 of a double, at least), something above
 };
 Nearest nearest(Real a);
+Nearest nearest_product(Real a, double b);  // to a*b
 // 2^n for -126 <= n <= 127 (float), -1022 <= n <= 1023 (double).
 Real power_of_two(Real like, Whole n);
+Real power_of_two(Nearest n);
 
 // Applies the runtime's lanes function of that name ("sin") to all lanes.
 Real call_lanes(const char* name, Real a, Real b);
