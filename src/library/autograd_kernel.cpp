@@ -1,5 +1,7 @@
 #include "autograd_kernel.h"
 
+#include <tenon/library/schema_checks.h>
+
 namespace tenon::library {
 namespace {
 
@@ -136,13 +138,13 @@ void run_with_formula(dispatch::Call& call, const std::shared_ptr<const Formula>
     const schema::Argument& argument = schema.arguments[at];
     if (argument.keyword_only) continue;
     const Value& value = call.args[at];
-    ArgumentShape shape{argument.name, false, argument.type.is_tensor_like(), 1};
+    // A list that was not given is like any other argument that was not.
+    bool list = is_tensorlist_like(argument.type) && !value.is_none();
+    ArgumentShape shape{argument.name, list, argument.type.is_tensor_like(), 1};
     if (value.tag() == Value::Tag::Tensors) {
-      shape.list = true;
       shape.count = value.tensors().size();
       for (const Tensor& tensor : value.tensors()) flat.push_back(tensor);
     } else if (value.tag() == Value::Tag::OptionalTensors) {
-      shape.list = true;
       shape.count = value.optional_tensors().size();
       for (const auto& tensor : value.optional_tensors()) flat.push_back(tensor.value_or(Tensor()));
     } else {

@@ -2,7 +2,7 @@
 #include "devices.h"
 #include "fake_kernel.h"
 
-#include <tenon/schema/schema.h>
+#include <tenon/library/schema_checks.h>
 
 #include <algorithm>
 #include <mutex>
@@ -229,8 +229,7 @@ void register_fake_function(OperatorHandle handle, KernelFunction fake, dispatch
 void register_formula(OperatorHandle handle, Formula formula, dispatch::Library* lib, const std::string& place) {
   Operator& op = handle.op();
   const schema::Schema& schema = op.schema();
-  TENON_CHECK(!schema.is_mutable() && !schema.is_view() && !schema.returns.empty(),
-              "[{}] a gradient formula cannot be registered for a non-functional operator: {}", op.name(), schema.str());
+  TENON_CHECK(is_functional_operator(schema), "[{}] a gradient formula cannot be registered for a non-functional operator: {}", op.name(), schema.str());
   for (const schema::Argument& argument : schema.arguments)
     TENON_CHECK(!argument.keyword_only || !argument.type.is_tensor_like(),
                 "[{}] register_autograd does not support kwarg-only Tensor args: '{}' in {}", op.name(), argument.name, schema.str());

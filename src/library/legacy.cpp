@@ -2,6 +2,7 @@
 #include "devices.h"
 
 #include <tenon/library/legacy.h>
+#include <tenon/library/schema_checks.h>
 
 #include <algorithm>
 #include <mutex>
@@ -194,7 +195,7 @@ Operator& custom_op(std::string_view name, std::string_view schema, std::source_
   }
   for (const schema::Argument& argument : parsed.arguments)
     TENON_CHECK(argument.name != "self", "[{}] an argument of a custom operator may not be named 'self': {}", name, parsed.str());
-  TENON_CHECK(!parsed.is_mutable() && !parsed.is_view() && !parsed.returns.empty(),
+  TENON_CHECK(is_functional_operator(parsed),
               "[{}] custom_op only supports functional operators, which return something and neither write to nor alias their arguments: {}",
               name, parsed.str());
   auto state = std::make_shared<State>();

@@ -1,6 +1,8 @@
 // Schemas, their inference from C++ types, and definition by name.
 #include "seeds/custom_ops.h"
 
+#include <tenon/library/schema_checks.h>
+
 namespace tenon::testing {
 namespace {
 
@@ -236,10 +238,7 @@ TEST(TestCustomOp, private_ctor) {
 }
 
 TEST(TestCustomOp, is_functional_schema) {
-  auto functional = [](const char* text) {
-    schema::Schema schema = schema::parse(text);
-    return schema.is_functional() && !schema.returns.empty();
-  };
+  auto functional = [](const char* text) { return library::is_functional_operator(schema::parse(text)); };
   EXPECT_TRUE(functional("foo(Tensor x) -> Tensor"));
   EXPECT_TRUE(functional("foo(Tensor(a) x) -> Tensor"));
   EXPECT_FALSE(functional("foo(Tensor(a!) x) -> Tensor"));
@@ -255,12 +254,8 @@ TEST(TestCustomOp, incorrect_schema_types) {
   EXPECT_THAT(error_of([&] { lib.def("foo12(double a) -> Tensor"); }), HasSubstr("Use `float`"));
 }
 
-bool is_tensorlist_like(const schema::Type& type) {
-  const schema::Type& plain = type.is_optional() ? type.element[0] : type;
-  return plain.is_list() && plain.is_tensor_like();
-}
-
 TEST(TestCustomOp, is_tensorlist_like_type) {
+  using library::is_tensorlist_like;
   auto argument = [](const char* text) { return schema::parse(text).arguments[0].type; };
   EXPECT_TRUE(is_tensorlist_like(schema::parse("where(Tensor condition) -> Tensor[]").returns[0].type));
   EXPECT_TRUE(is_tensorlist_like(schema::parse("index.Tensor(Tensor self, Tensor?[] indices) -> Tensor").arguments[1].type));
