@@ -1,3 +1,5 @@
+#include "functional_form.h"
+
 #include <tenon/aot/functionalize.h>
 #include <tenon/fake/fake.h>
 #include <tenon/ops/row.h>
@@ -90,13 +92,38 @@ void run_inplace(const ops::Row& row, dispatch::Call& call) {
   call.results.push_back(std::move(self));
 }
 
+// A custom operator that writes to arguments: its functional form gives what they become.
+void run_custom_inplace(dispatch::Call& call) {
+  const dispatch::Operator& form = functional_form(call.op);
+  dispatch::Results results = dispatch::call_boxed(form, unwrap(call.args));
+  size_t own = call.op.schema().returns.size();
+  for (size_t at = 0; at < own; ++at)
+    call.results.push_back(results[at].map_tensors([](const Tensor& tensor) { return to_functional(tensor); }));
+  size_t next = own;
+  for (int argument : call.op.schema().mutated_arguments()) {
+    std::vector<Tensor> written, values;
+    call.args[static_cast<size_t>(argument)].each_tensor([&](const Tensor& tensor) { written.push_back(tensor); });
+    results[next++].each_tensor([&](const Tensor& tensor) { values.push_back(tensor); });
+    TENON_ASSERT(written.size() == values.size(), "{} wrote {} tensors, its functional form {}", call.op.name(), written.size(), values.size());
+    for (size_t at = 0; at < written.size(); ++at) {
+      FunctionalSlot* slot = functional_slot(written[at]);
+      TENON_ASSERT(slot, "{} of a tensor that is not functional", call.op.name());
+      synchronise(*slot);
+      write(*slot, values[at]);
+    }
+  }
+}
+
 void run_functionalized(dispatch::Call& call) {
   const ops::Row* row = ops::row_of(call.op);
   dispatch::ExcludeKeys below(kUpperLayers);
   if (row && row->kind == ops::Kind::View) return run_view(call);
   if (row && row->inplace()) return run_inplace(*row, call);
-  TENON_CHECK(call.op.schema().is_functional(),
-              "[{}] cannot be functionalized: it writes to or returns a view of an argument and has no row", call.op.name());
+  for (const schema::Argument& result : call.op.schema().returns)
+    TENON_CHECK(!result.alias,
+                "[{}] We only support functionalizing operators whose outputs do not have alias annotations, got {}", call.op.name(),
+                call.op.schema().str());
+  if (call.op.schema().is_mutable()) return run_custom_inplace(call);
   for (dispatch::Value& result : dispatch::call_boxed(call.op, unwrap(call.args)))
     call.results.push_back(result.map_tensors([](const Tensor& tensor) { return to_functional(tensor); }));
 }

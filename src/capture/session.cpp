@@ -1,7 +1,9 @@
 #include "session.h"
 
 #include <tenon/autograd/engine.h>
+#include <tenon/autograd/function.h>
 #include <tenon/autograd/grad_mode.h>
+#include <tenon/fake/dynamic_size.h>
 #include <tenon/fake/fake.h>
 #include <tenon/ops/row.h>
 
@@ -9,6 +11,15 @@ namespace tenon::capture {
 namespace {
 
 thread_local Session* current_session = nullptr;
+
+// A custom operator becomes a node if everything that it does shows in its tensors.
+void check_recordable(const dispatch::Operator& op) {
+  for (const schema::Argument& result : op.schema().returns)
+    if (!result.type.is_tensor_like())
+      throw GraphBreak(fmt::format("{} returns a {}, which cannot be recorded", op.name(), result.type.str()));
+  if (op.schema().returns.empty() && !op.schema().is_mutable())
+    throw GraphBreak(fmt::format("{} returns nothing and writes to nothing, so that it can only have side effects", op.name()));
+}
 
 void capture_call(dispatch::Call& call) {
   Session* session = Session::current();
@@ -18,12 +29,15 @@ void capture_call(dispatch::Call& call) {
   dispatch::Values args;
   for (const dispatch::Value& arg : call.args)
     args.push_back(arg.map_tensors([&](const Tensor& tensor) { return session->stand_in(tensor); }));
-  if (!ops::row_of(call.op) && !call.op.is_composite_implicit())
-    throw GraphBreak(fmt::format("{} has no row and no fake implementation", call.op.name()));
+  if (!ops::row_of(call.op) && !call.op.is_composite_implicit()) check_recordable(call.op);
   sym::ShapeEnv::set_place(call.op.brief_name());
   {
     dispatch::ExcludeKeys below(KeySet{DispatchKey::Capture});
-    call.results = dispatch::call_boxed(call.op, args);
+    try {
+      call.results = dispatch::call_boxed(call.op, args);
+    } catch (const fake::DynamicOutputShape&) {
+      throw GraphBreak(fmt::format("dynamic shape operator: {}", call.op.name()));
+    }
   }
   graph::Node& node = session->recorder().record(call.op, args, call.results, [](const Tensor& tensor) { return fake::like(tensor); });
   node.grad_enabled = autograd::grad_enabled();
@@ -108,14 +122,19 @@ void Session::run(std::span<const Tensor> fakes, Body body) {
   struct Scope {
     const core::CellReader* cell_reader;
     autograd::EngineInterceptor interceptor;
+    autograd::FunctionObserver observer;
     explicit Scope(const core::CellReader* replacement) : cell_reader(std::exchange(core::cell_reader(), replacement)) {
       interceptor = autograd::set_engine_interceptor([](const autograd::Walk&) -> std::optional<std::vector<Tensor>> {
         throw GraphBreak("backward() runs the autograd engine");
+      });
+      observer = autograd::set_function_observer([](std::string_view name) {
+        throw GraphBreak(fmt::format("the autograd::Function {} has a backward that cannot be recorded", name));
       });
     }
     ~Scope() {
       core::cell_reader() = cell_reader;
       autograd::set_engine_interceptor(std::move(interceptor));
+      autograd::set_function_observer(std::move(observer));
     }
   } scope(&reader);
   std::vector<dispatch::Value> results;

@@ -122,7 +122,12 @@ void run_opaque(const ops::Row& row, dispatch::Call& call) {
 
 void run_row(dispatch::Call& call) {
   const ops::Row* row = ops::row_of(call.op);
-  TENON_CHECK(row, "[{}] has no cpu impl registered", call.op.name());
+  if (!row) {
+    bool any = false;
+    for (const dispatch::Value& value : call.args) value.each_tensor([&](const Tensor&) { any = true; });
+    TENON_CHECK(any, "[{}] no Tensor inputs were given that would name a device, and there is no cpu impl registered", call.op.name());
+    fail("[{}] has no cpu impl registered", call.op.name());
+  }
   switch (row->kind) {
     case ops::Kind::Pointwise: return run_pointwise(*row, call);
     case ops::Kind::Reduction: return run_reduction(*row, call);

@@ -1,4 +1,5 @@
 #include <tenon/fake/fake.h>
+#include <tenon/dispatch/registration.h>
 #include <tenon/ops/row.h>
 
 namespace tenon::fake {
@@ -24,7 +25,11 @@ void run_fake(dispatch::Call& call) {
   const ops::Row* row = ops::row_of(call.op);
   if (call.op.brief_name() == "_local_scalar_dense")
     throw NeedsData(fmt::format("[item] the value of {} is not known: a fake tensor has no data", call.args[0].str()));
-  TENON_CHECK(row, "[{}] has no fake implementation: register one with register_fake", call.op.name());
+  if (!row && dispatch::has_kernel(call.op, dispatch::KernelKey::Meta)) return (*call.op.kernel(DispatchKey::Meta))(call);
+  TENON_CHECK(row,
+              "[{0}] There was no fake impl registered for {0}. This is necessary for compile() and tracing to work. Please use "
+              "register_fake to add one.",
+              call.op.name());
   sym::ShapeEnv::set_place(call.op.brief_name());
   ops::Arguments arguments(call.op, call.args);
   switch (row->kind) {
@@ -49,9 +54,17 @@ void run_fake(dispatch::Call& call) {
                                 : core::make_without_data(meta.sizes, meta.strides, meta.dtype, kMeta, {}));
 }
 
+// Tensors on the meta device: the same rules; a custom operator's fake implementation serves them too.
+void run_meta(dispatch::Call& call) {
+  const ops::Row* row = ops::row_of(call.op);
+  if (!row && dispatch::has_kernel(call.op, dispatch::KernelKey::Fake)) return (*call.op.kernel(DispatchKey::Fake))(call);
+  TENON_CHECK(row, "[{}] has no fake impl or Meta kernel: register one with register_fake to call it on meta tensors", call.op.name());
+  run_fake(call);
+}
+
 [[maybe_unused]] const bool registered = [] {
   dispatch::register_fallback(DispatchKey::Fake, run_fake);
-  dispatch::register_fallback(DispatchKey::Meta, run_fake);
+  dispatch::register_fallback(DispatchKey::Meta, run_meta);
   return true;
 }();
 

@@ -1,3 +1,4 @@
+#include <tenon/dispatch/registration.h>
 #include <tenon/ops/table.h>
 #include <tenon/schema/derive.h>
 
@@ -10,6 +11,8 @@ dispatch::Operator& define_row(const std::shared_ptr<Row>& row) {
   row->schema = schema;
   dispatch::Operator& defined = dispatch::define(std::move(schema), row);
   row->op = &defined;
+  dispatch::add_tags(defined, {dispatch::Tag::pt2_compliant_tag});
+  if (row->kind == Kind::Pointwise) dispatch::add_tags(defined, {dispatch::Tag::pointwise});
   return defined;
 }
 
@@ -26,6 +29,7 @@ void define_inplace(const std::shared_ptr<Row>& row) {
 // The `out` form of a pointwise row: the result is written into a tensor of the caller's, which must have its shape.
 void define_out(const std::shared_ptr<Row>& row) {
   dispatch::Operator& out = dispatch::define(schema::out_form(row->schema));
+  dispatch::add_tags(out, {dispatch::Tag::pt2_compliant_tag, dispatch::Tag::generated});
   const dispatch::Operator* functional = row->op;
   dispatch::register_composite(out, dispatch::Composite::Implicit, [functional](dispatch::Call& call) {
     static const dispatch::Operator& copy = dispatch::find_operator("aten::copy_");

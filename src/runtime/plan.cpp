@@ -90,6 +90,8 @@ class Run {
     for (Slot at : step.outputs) outputs.push_back(slot(at));
     Ints integers = numbers(step.integers);
     step.run(inputs.span(), {outputs.data(), outputs.size()}, integers.span());
+    // A call that makes its results itself has put them there.
+    for (size_t at = 0; at < outputs.size(); ++at) slot(step.outputs[at]) = std::move(outputs[at]);
   }
 
   void run(const FreeStep& step) { slot(step.slot) = Tensor(); }

@@ -3,9 +3,24 @@
 #include <tenon/support/log.h>
 
 #include <algorithm>
+#include <mutex>
 #include <set>
 
 namespace tenon::schedule {
+
+const ops::Row& row_for(const dispatch::Operator& op) {
+  if (const ops::Row* row = ops::row_of(op)) return *row;
+  static std::mutex mutex;
+  static auto* opaque = new std::unordered_map<const dispatch::Operator*, ops::Row>;  // operators live for ever
+  std::lock_guard lock(mutex);
+  auto [found, added] = opaque->try_emplace(&op);
+  if (added) {
+    found->second.schema = op.schema();
+    found->second.kind = ops::Kind::Opaque;
+    found->second.op = &op;
+  }
+  return found->second;
+}
 
 Expr to_expr(const Graph& graph, const SymInt& number) { return number.to_expr(*graph.env); }
 
@@ -21,6 +36,12 @@ dispatch::Values node_values(const Graph& graph, const Node& node) {
     if (const auto* id = std::get_if<ValueId>(&argument)) {
       values.push_back(*id == graph::kNoValue ? dispatch::Value() : dispatch::Value(Tensor(graph.meta(*id))));
     } else if (const auto* list = std::get_if<graph::ValueList>(&argument)) {
+      if (list->optional) {
+        std::vector<std::optional<Tensor>> metas;
+        for (ValueId each : list->ids) metas.push_back(each == graph::kNoValue ? std::nullopt : std::optional<Tensor>(graph.meta(each)));
+        values.push_back(dispatch::Value(metas).own());
+        continue;
+      }
       std::vector<Tensor> metas;
       for (ValueId each : list->ids) metas.push_back(graph.meta(each));
       values.push_back(dispatch::Value(metas).own());
@@ -52,8 +73,7 @@ class Fuser {
     schedule_.values.resize(graph_.values.size());
     for (ValueId id : graph_.inputs) schedule_.state(id).base = id;
     for (const Node& node : graph_.nodes) {
-      const ops::Row* row = ops::row_of(*node.op);
-      TENON_ASSERT(row, "{} cannot be scheduled: it has no row", node.op->name());
+      const ops::Row* row = &row_for(*node.op);
       for (ValueId id : node.outputs) {
         ValueState& state = schedule_.state(id);
         state.node = &node;
@@ -72,7 +92,7 @@ class Fuser {
     int count = 0;
     for (int32_t at : users_[static_cast<size_t>(id)]) {
       const Node& user = graph_.nodes[static_cast<size_t>(at)];
-      const ops::Row* row = ops::row_of(*user.op);
+      const ops::Row* row = &row_for(*user.op);
       count += row->kind == ops::Kind::View ? count_readers(user.outputs[0]) : 1;
     }
     return count;
@@ -98,8 +118,8 @@ class Fuser {
   void choose_roots() {
     for (const graph::Argument& output : graph_.outputs) graph::each_reference(output, [&](ValueId id) { make_root(id); });
     for (const Node& node : graph_.nodes) {
-      const ops::Row* row = ops::row_of(*node.op);
-      bool opaque = row->kind == ops::Kind::Opaque;
+      const ops::Row* row = &row_for(*node.op);
+      bool opaque = row->kind == ops::Kind::Opaque;  // also: not in the table
       if (opaque) graph::each_reference(node, [&](ValueId id) { make_root(id); });
       for (ValueId id : node.outputs) {
         if (opaque || row->kind == ops::Kind::Reduction || !schedule_.options.fuse ||
@@ -128,7 +148,7 @@ class Fuser {
   }
 
   void place(const Node& node) {
-    const ops::Row* row = ops::row_of(*node.op);
+    const ops::Row* row = &row_for(*node.op);
     if (row->kind == ops::Kind::Opaque) {
       place_call(node);
       return;

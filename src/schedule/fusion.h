@@ -54,6 +54,9 @@ struct Schedule {
 
 Schedule fuse(const Graph& graph, const Options& options);
 
+// The row of an operator; an operator that is not in the table (a custom one) is opaque: its kernel is called through the dispatcher.
+const ops::Row& row_for(const dispatch::Operator& op);
+
 // Sizes as expressions of the graph's pool.
 std::vector<Expr> size_exprs(const Graph& graph, ValueId id);
 Expr to_expr(const Graph& graph, const SymInt& number);

@@ -158,6 +158,11 @@ class Planner {
       const Tensor& meta = graph_.meta(static_cast<ValueId>(id));
       for (ValueId view : views_of_[static_cast<ValueId>(id)])
         plan_->steps.push_back(runtime::FreeStep{slot_of_[static_cast<size_t>(view)]});
+      // What a custom operator gave is not ours to write to: it may have kept it.
+      if (const Node* node = schedule_.state(static_cast<ValueId>(id)).node; !ops::row_of(*node->op)) {
+        plan_->steps.push_back(runtime::FreeStep{slot_of_[id]});
+        continue;
+      }
       free_memory_[graph_.env->pool().simplify(to_expr(graph_, meta.numel() * meta.element_size()))].push_back(slot_of_[id]);
     }
   }
@@ -195,8 +200,12 @@ class Planner {
     runtime::CallStep step;
     step.name = node.op->name() + (group.relu ? "+relu" : "");
     graph::each_reference(node, [&](ValueId id) { step.inputs.push_back(slot(id)); });
+    const ops::Row* row = ops::row_of(*node.op);
     for (ValueId id : group.roots) {
-      allocate(id);
+      if (row)
+        allocate(id);
+      else
+        slot_of_[static_cast<size_t>(id)] = next_slot_++;  // the operator makes it
       step.outputs.push_back(slot(id));
     }
     // Symbolic numbers among the arguments are evaluated with everything else, and passed in order.
@@ -206,8 +215,9 @@ class Planner {
         if (constant->tag() == dispatch::Value::Tag::Ints || constant->tag() == dispatch::Value::Tag::SymInts)
           for (const SymInt& number : constant->sym_ints()) step.integers.push_back(expr(number));
       }
-    const ops::Row* row = ops::row_of(*node.op);
-    if (group.relu)
+    if (!row)
+      step.run = custom_call(node, step);
+    else if (group.relu)
       step.run = product_with_relu(node);
     else
       step.run = [row, node](std::span<const Tensor> inputs, std::span<Tensor> outputs, std::span<const int64_t> integers) {
@@ -225,6 +235,12 @@ class Planner {
       if (const auto* id = std::get_if<ValueId>(&argument)) {
         values.push_back(*id == graph::kNoValue ? dispatch::Value() : dispatch::Value(inputs[input++]));
       } else if (const auto* list = std::get_if<graph::ValueList>(&argument)) {
+        if (list->optional) {
+          std::vector<std::optional<Tensor>> tensors;
+          for (ValueId each : list->ids) tensors.push_back(each == graph::kNoValue ? std::nullopt : std::optional<Tensor>(inputs[input++]));
+          values.push_back(dispatch::Value(tensors).own());
+          continue;
+        }
         values.push_back(dispatch::Value(inputs.subspan(input, list->ids.size())));
         input += list->ids.size();
       } else {
@@ -241,6 +257,47 @@ class Planner {
       }
     }
     return values;
+  }
+
+  // A call through the dispatcher. Its results take their slots as they are, so that they must look like their fakes: the sizes and
+  // strides that the rest of the plan relies on are passed behind the arguments' numbers.
+  decltype(runtime::CallStep::run) custom_call(const Node& node, runtime::CallStep& step) {
+    size_t arguments = step.integers.size();
+    std::vector<Dtype> dtypes;
+    std::vector<size_t> ranks;
+    for (ValueId id : node.outputs) {
+      const Tensor& meta = graph_.meta(id);
+      dtypes.push_back(meta.dtype());
+      ranks.push_back(static_cast<size_t>(meta.dim()));
+      for (runtime::ExprIndex at : exprs(meta.sym_sizes())) step.integers.push_back(at);
+      for (runtime::ExprIndex at : exprs(meta.sym_strides())) step.integers.push_back(at);
+    }
+    return [node, arguments, dtypes, ranks](std::span<const Tensor> inputs, std::span<Tensor> outputs, std::span<const int64_t> integers) {
+      dispatch::Values values = fill(node, inputs, integers.first(arguments));
+      dispatch::ExcludeKeys below(KeySet{DispatchKey::Autograd, DispatchKey::ADInplaceOrView, DispatchKey::Capture});
+      dispatch::Results results = dispatch::call_boxed(*node.op, values);
+      size_t at = 0;
+      std::span<const int64_t> expected = integers.subspan(arguments);
+      for (const dispatch::Value& result : results)
+        result.each_tensor([&](const Tensor& tensor) {
+          TENON_CHECK(at < outputs.size(), "[{}] gave more tensors than its fake implementation ({})", node.op->name(), outputs.size());
+          check_like_fake(node, at, tensor, dtypes[at], expected.first(ranks[at]), expected.subspan(ranks[at], ranks[at]));
+          expected = expected.subspan(2 * ranks[at]);
+          outputs[at++] = tensor;
+        });
+      TENON_CHECK(at == outputs.size(), "[{}] gave {} tensors, its fake implementation {}", node.op->name(), at, outputs.size());
+    };
+  }
+
+  static void check_like_fake(const Node& node, size_t at, const Tensor& tensor, Dtype dtype, std::span<const int64_t> sizes,
+                              std::span<const int64_t> strides) {
+    bool same = tensor.defined() && tensor.dtype() == dtype && std::ranges::equal(tensor.sizes(), sizes);
+    TENON_CHECK(same, "[{}] result {} is {}, but its fake implementation said {}[{}]", node.op->name(), at, tensor.description(), name(dtype),
+                fmt::join(sizes, ", "));
+    for (size_t dim = 0; dim < sizes.size(); ++dim) same &= sizes[dim] <= 1 || tensor.strides()[dim] == strides[dim];
+    for (int64_t size : sizes) same |= size == 0;
+    TENON_CHECK(same, "[{}] result {} has strides [{}], but its fake implementation said [{}]", node.op->name(), at,
+                fmt::join(tensor.strides(), ", "), fmt::join(strides, ", "));
   }
 
   static decltype(runtime::CallStep::run) product_with_relu(const Node& node) {

@@ -1,0 +1,160 @@
+// `Function<T>`: an operation with a backward of its own.
+//
+//   struct Cube : autograd::Function<Cube> {
+//     static Tensor forward(AutogradContext* ctx, const Tensor& x) {
+//       ctx->save_for_backward({x});
+//       return x * x * x;
+//     }
+//     static std::vector<Tensor> backward(AutogradContext* ctx, std::vector<Tensor> grads) {
+//       Tensor x = ctx->saved_tensors()[0];
+//       return {grads[0] * x * x * 3};
+//     }
+//   };
+//   Tensor y = Cube::apply(x);
+//
+// `forward` runs without recording. `backward` gives one gradient per argument of `forward`, an undefined tensor for those without
+// one; each tensor of a vector argument counts as an argument.
+#pragma once
+
+#include <tenon/autograd/grad_mode.h>
+#include <tenon/autograd/node.h>
+#include <tenon/autograd/saved_tensor.h>
+#include <tenon/dispatch/any_value.h>
+
+#include <functional>
+#include <map>
+#include <span>
+#include <string>
+#include <typeinfo>
+#include <vector>
+
+namespace tenon::autograd {
+
+class FunctionNode;
+
+// What forward leaves for backward.
+class AutogradContext {
+ public:
+  AutogradContext() = default;
+  AutogradContext(const AutogradContext&) = delete;
+  AutogradContext& operator=(const AutogradContext&) = delete;
+
+  // Arguments and results of forward; changing one in place before backward reads it is an Error.
+  void save_for_backward(std::vector<Tensor> tensors) { to_save_ = std::move(tensors); }
+  std::vector<Tensor> saved_tensors() const;
+  std::vector<Tensor> get_saved_variables() const { return saved_tensors(); }  // libtorch's name
+  // Anything else. Tensors in here are kept as they are, unchecked.
+  std::map<std::string, AnyValue> saved_data;
+
+  // Arguments that forward changed in place; it must return them.
+  void mark_dirty(std::vector<Tensor> tensors) { dirty_ = std::move(tensors); }
+  void mark_non_differentiable(std::vector<Tensor> tensors) { non_differentiable_ = std::move(tensors); }
+  // Whether backward gets zeros where no gradient came (the default), or an undefined tensor.
+  void set_materialize_grads(bool materialize) { materialize_ = materialize; }
+  bool materialize_grads() const { return materialize_; }
+  // Whether the gradient of argument `at` is wanted: in forward, whether it requires grad.
+  bool needs_input_grad(size_t at) const;
+  // The same for argument `argument` as the caller wrote it: one answer per tensor of a list.
+  std::vector<bool> needs_input_grads(size_t argument) const;
+
+ private:
+  friend class FunctionNode;
+  FunctionNode* node_ = nullptr;  // whose context this is
+  std::vector<Tensor> to_save_, dirty_, non_differentiable_;
+  struct Saved {
+    SavedTensor tensor;
+    uint32_t output = 0;  // of a saved result
+  };
+  std::vector<Saved> saved_;
+  std::vector<bool> needs_;  // during forward
+  std::vector<uint32_t> counts_;  // tensors of each argument
+  bool materialize_ = true;
+  bool released_ = false;
+};
+
+// The step of the backward graph that runs the user's backward.
+class FunctionNode final : public Node {
+ public:
+  // Gets one gradient per result, gives one per argument.
+  using Backward = std::function<std::vector<Tensor>(AutogradContext&, std::vector<Tensor>)>;
+  FunctionNode(std::string_view name, Backward backward) : Node(name), backward_(std::move(backward)) { context_.node_ = this; }
+
+  AutogradContext& context() { return context_; }
+  const AutogradContext& context() const { return context_; }
+
+  // Before forward: the arguments, undefined where one is no tensor; `counts` says how many each argument of the caller's gave.
+  void connect(std::span<const Tensor> arguments, std::vector<uint32_t> counts);
+  // After forward: gives the results their history, and saves. Results that are arguments are replaced by aliases of them.
+  void finish(std::span<const Tensor> arguments, std::vector<Tensor>& results);
+
+  std::vector<Tensor> apply(std::vector<Tensor> gradients) override;
+  void release_saved() override;
+
+ protected:
+  void drop_references() override;
+
+ private:
+  Backward backward_;
+  AutogradContext context_;
+};
+
+// Asked on this thread before a function is recorded for backward, with its name; may throw. Returns the one before.
+using FunctionObserver = std::function<void(std::string_view name)>;
+FunctionObserver set_function_observer(FunctionObserver observer);
+
+namespace detail {
+
+// Whether a call with these tensors is to be recorded.
+bool records(std::span<const Tensor> arguments);
+void observe_function(std::string_view name);
+std::string type_name(const std::type_info& type);
+
+inline void flatten(std::vector<Tensor>& flat, const Tensor& tensor) { flat.push_back(tensor); }
+inline void flatten(std::vector<Tensor>& flat, const std::optional<Tensor>& tensor) { flat.push_back(tensor.value_or(Tensor())); }
+inline void flatten(std::vector<Tensor>& flat, const std::vector<Tensor>& list) { flat.insert(flat.end(), list.begin(), list.end()); }
+template <typename T>
+void flatten(std::vector<Tensor>& flat, const T&) {
+  flat.emplace_back();
+}
+
+}  // namespace detail
+
+template <typename T>
+class Function {
+ public:
+  template <typename... Args>
+  static auto apply(Args&&... args) {
+    using R = std::remove_cvref_t<decltype(T::forward(static_cast<AutogradContext*>(nullptr), std::forward<Args>(args)...))>;
+    static_assert(std::is_same_v<R, Tensor> || std::is_same_v<R, std::vector<Tensor>>,
+                  "forward of an autograd::Function returns a Tensor or a std::vector<Tensor>");
+    std::vector<Tensor> arguments;
+    std::vector<uint32_t> counts;
+    auto add = [&](const auto& each) {
+      size_t before = arguments.size();
+      detail::flatten(arguments, each);
+      counts.push_back(static_cast<uint32_t>(arguments.size() - before));
+    };
+    (add(args), ...);
+    bool recorded = detail::records(arguments);
+    static const std::string name = detail::type_name(typeid(T));
+    if (recorded) detail::observe_function(name);
+    auto node = make_ref<FunctionNode>(
+        name, [](AutogradContext& context, std::vector<Tensor> gradients) { return T::backward(&context, std::move(gradients)); });
+    node->connect(arguments, std::move(counts));
+    std::vector<Tensor> results;
+    {
+      NoGrad off;
+      if constexpr (std::is_same_v<R, Tensor>)
+        results.push_back(T::forward(&node->context(), std::forward<Args>(args)...));
+      else
+        results = T::forward(&node->context(), std::forward<Args>(args)...);
+    }
+    if (recorded) node->finish(arguments, results);
+    if constexpr (std::is_same_v<R, Tensor>)
+      return std::move(results[0]);
+    else
+      return results;
+  }
+};
+
+}  // namespace tenon::autograd

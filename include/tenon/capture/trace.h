@@ -1,0 +1,40 @@
+// `trace(fn, mode, args…)`: the operators that a function calls, as a graph; nothing is computed.
+//
+//   graph::Graph graph = trace([](Tensor x) { return x.sin().sum(); }, Tracing::Symbolic, x);
+//
+// The function runs on fakes of its arguments below autograd: views and in-place operators stand in the graph as they were called.
+#pragma once
+
+#include <tenon/capture/compile.h>
+#include <tenon/graph/graph.h>
+
+namespace tenon {
+
+enum class Tracing : uint8_t {
+  Fake,      // sizes as they are
+  Symbolic,  // sizes are symbols
+};
+
+namespace capture {
+graph::Graph trace_function(std::span<const Tensor> tensors, Tracing mode, Body body);
+}
+
+template <typename F, typename... Args>
+graph::Graph trace(F&& function, Tracing mode, const Args&... args) {
+  capture::FlatTensors tensors;
+  capture::FlatConstants constants;
+  (capture::ArgumentTraits<Args>::flatten(args, tensors, constants), ...);
+  using R = std::invoke_result_t<F&, const Args&...>;
+  auto body = [&](std::span<const Tensor> given) {
+    std::vector<dispatch::Value> flat;
+    std::tuple<Args...> rebuilt{capture::ArgumentTraits<Args>::rebuild(args, given)...};
+    if constexpr (std::is_void_v<R>)
+      std::apply(function, rebuilt);
+    else
+      capture::flatten_result<std::remove_cvref_t<R>>(std::apply(function, rebuilt), flat);
+    return flat;
+  };
+  return capture::trace_function(tensors.span(), mode, body);
+}
+
+}  // namespace tenon

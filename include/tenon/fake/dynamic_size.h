@@ -1,0 +1,32 @@
+// Sizes that only the data can tell, in fake implementations: the result of a `nonzero` has as many rows as there are non-zeros.
+//
+//   .register_fake([](const Tensor& x) { return empty({fake::new_dynamic_size(), x.dim()}, kInt64); })
+#pragma once
+
+#include <tenon/sym/shape_env.h>
+
+#include <optional>
+
+namespace tenon::fake {
+
+// A new unbacked size from `min` to `max`, both plain numbers and at least 0.
+SymInt new_dynamic_size(const SymInt& min = 0, const std::optional<SymInt>& max = std::nullopt);
+
+// Raised by `new_dynamic_size` where such sizes cannot be had: on meta tensors, outside of tracing, in a capture that does not take them.
+class DynamicOutputShape : public Error {
+ public:
+  using Error::Error;
+};
+
+// While one lives, unbacked sizes come from this environment; null: there are none.
+class DynamicSizes {
+ public:
+  explicit DynamicSizes(Ref<sym::ShapeEnv> env);
+  ~DynamicSizes();
+  DynamicSizes(const DynamicSizes&) = delete;
+
+ private:
+  Ref<sym::ShapeEnv> before_;
+};
+
+}  // namespace tenon::fake

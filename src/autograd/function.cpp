@@ -1,0 +1,149 @@
+#include <tenon/autograd/function.h>
+#include <tenon/autograd/meta.h>
+#include <tenon/generated/ops.h>
+
+#include <cxxabi.h>
+
+#include <algorithm>
+
+namespace tenon::autograd {
+namespace {
+
+FunctionObserver& observer() {
+  thread_local FunctionObserver current;
+  return current;
+}
+
+bool contains(std::span<const Tensor> list, const Tensor& tensor) {
+  return std::any_of(list.begin(), list.end(), [&](const Tensor& each) { return each.defined() && each.is(tensor); });
+}
+
+bool flows(const Tensor& tensor) { return tensor.defined() && tensor.is_floating_point() && tensor.requires_grad(); }
+
+}  // namespace
+
+FunctionObserver set_function_observer(FunctionObserver replacement) { return std::exchange(observer(), std::move(replacement)); }
+
+namespace detail {
+
+bool records(std::span<const Tensor> arguments) {
+  return grad_enabled() && std::any_of(arguments.begin(), arguments.end(), flows);
+}
+
+void observe_function(std::string_view name) {
+  if (observer()) observer()(name);
+}
+
+std::string type_name(const std::type_info& type) {
+  int status = 0;
+  char* readable = abi::__cxa_demangle(type.name(), nullptr, nullptr, &status);
+  std::string name = status == 0 ? readable : type.name();
+  std::free(readable);
+  return name;
+}
+
+}  // namespace detail
+
+std::vector<Tensor> AutogradContext::saved_tensors() const {
+  TENON_CHECK(!released_,
+              "[backward] the graph was freed: pass retain_graph=true to the first backward to go through {} again",
+              node_ ? node_->name() : "a function");
+  std::vector<Tensor> tensors;
+  for (const Saved& saved : saved_)
+    tensors.push_back(saved.tensor.unpack(node_->name(), [&] { return Edge{Ref<Node>(node_), saved.output}; }));
+  return tensors;
+}
+
+bool AutogradContext::needs_input_grad(size_t at) const {
+  if (!needs_.empty()) return at < needs_.size() && needs_[at];
+  return node_ && node_->wants(at);
+}
+
+std::vector<bool> AutogradContext::needs_input_grads(size_t argument) const {
+  TENON_CHECK(argument < counts_.size(), "[needs_input_grads] argument {} of a function with {}", argument, counts_.size());
+  size_t first = 0;
+  for (size_t at = 0; at < argument; ++at) first += counts_[at];
+  std::vector<bool> needs;
+  for (size_t at = 0; at < counts_[argument]; ++at) needs.push_back(needs_input_grad(first + at));
+  return needs;
+}
+
+void FunctionNode::connect(std::span<const Tensor> arguments, std::vector<uint32_t> counts) {
+  context_.counts_ = std::move(counts);
+  std::vector<Edge> edges;
+  bool recording = grad_enabled();
+  for (const Tensor& argument : arguments) {
+    edges.push_back(recording && flows(argument) ? gradient_edge(argument) : Edge{});
+    context_.needs_.push_back(edges.back().valid());
+  }
+  set_next_edges(std::move(edges));
+}
+
+void FunctionNode::finish(std::span<const Tensor> arguments, std::vector<Tensor>& results) {
+  context_.needs_.clear();
+  Ref<Node> self(this);
+  for (const Tensor& dirty : context_.dirty_)
+    TENON_CHECK(contains(results, dirty), "[{}] a tensor that was marked dirty is not returned by forward", name());
+  for (size_t at = 0; at < results.size(); ++at) {
+    Tensor& result = results[at];
+    if (!result.defined()) {
+      add_input(InputMeta{});
+      continue;
+    }
+    bool is_argument = contains(arguments, result);
+    bool dirty = contains(context_.dirty_, result);
+    bool differentiable = result.is_floating_point() && !contains(context_.non_differentiable_, result);
+    if (dirty && is_argument) {
+      check_inplace(result, name(), true);
+      auto place = std::find_if(arguments.begin(), arguments.end(), [&](const Tensor& each) { return each.defined() && each.is(result); });
+      rebase_history(result, self, static_cast<int>(place - arguments.begin()));
+      continue;
+    }
+    // An argument keeps the history that it has; so does a result that stands twice in the list.
+    if (is_argument || contains(std::span<const Tensor>(results.data(), at), result)) result = detach_below(result);
+    uint32_t number = add_input(result);
+    if (differentiable) set_history(result, {self, number});
+  }
+  for (const Tensor& tensor : context_.to_save_) {
+    AutogradContext::Saved saved;
+    auto found = std::find_if(results.begin(), results.end(), [&](const Tensor& each) { return each.defined() && tensor.defined() && each.is(tensor); });
+    if (found != results.end()) {
+      saved.output = static_cast<uint32_t>(found - results.begin());
+      saved.tensor = SavedTensor::output(tensor);
+    } else {
+      saved.tensor = SavedTensor::input(tensor);
+    }
+    context_.saved_.push_back(std::move(saved));
+  }
+  context_.to_save_.clear();
+  context_.dirty_.clear();
+  context_.non_differentiable_.clear();
+}
+
+std::vector<Tensor> FunctionNode::apply(std::vector<Tensor> gradients) {
+  gradients.resize(inputs().size());
+  if (context_.materialize_)
+    for (size_t at = 0; at < gradients.size(); ++at)
+      if (!gradients[at].defined() && is_floating(inputs()[at].dtype))
+        gradients[at] = zeros(inputs()[at].sizes, TensorOptions(inputs()[at].dtype, inputs()[at].device));
+  std::vector<Tensor> leaving = backward_(context_, std::move(gradients));
+  size_t expected = next_edges().size();
+  // Trailing undefined gradients beyond the arguments do no harm.
+  while (leaving.size() > expected && !leaving.back().defined()) leaving.pop_back();
+  TENON_CHECK(leaving.size() == expected, "[backward] {} returned an incorrect number of gradients (expected {}, got {})", name(), expected,
+              leaving.size());
+  return leaving;
+}
+
+void FunctionNode::release_saved() {
+  context_.saved_.clear();
+  context_.released_ = true;
+}
+
+void FunctionNode::drop_references() {
+  Node::drop_references();
+  context_.saved_.clear();
+  context_.saved_data.clear();
+}
+
+}  // namespace tenon::autograd

@@ -1,0 +1,32 @@
+#include <tenon/fake/dynamic_size.h>
+
+namespace tenon::fake {
+namespace {
+
+Ref<sym::ShapeEnv>& current() {
+  thread_local Ref<sym::ShapeEnv> env;
+  return env;
+}
+
+}  // namespace
+
+DynamicSizes::DynamicSizes(Ref<sym::ShapeEnv> env) : before_(std::exchange(current(), std::move(env))) {}
+DynamicSizes::~DynamicSizes() { current() = std::move(before_); }
+
+SymInt new_dynamic_size(const SymInt& min, const std::optional<SymInt>& max) {
+  if (min.is_symbolic() || (max && max->is_symbolic()))
+    fail("[new_dynamic_size] expected plain numbers for min and max, got a SymInt: min={}, max={}", min.str(), max ? max->str() : "none");
+  TENON_CHECK(min.plain() >= 0, "[new_dynamic_size] expected min to be greater than or equal to 0, got {}", min.plain());
+  TENON_CHECK(!max || max->plain() >= min.plain(), "[new_dynamic_size] expected max to be at least min = {}, got {}", min.plain(),
+              max->plain());
+  if (!current())
+    throw DynamicOutputShape(
+        "[new_dynamic_size] an operator with a data-dependent output shape was called where sizes must be known (on meta tensors, or "
+        "outside of tracing)");
+  sym::Range range;
+  range.min = min.plain();
+  if (max) range.max = max->plain();
+  return current()->create_unbacked(range);
+}
+
+}  // namespace tenon::fake

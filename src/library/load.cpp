@@ -1,0 +1,113 @@
+#include <tenon/library/load.h>
+#include <tenon/support/error.h>
+#include <tenon/support/hash.h>
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+
+extern char** environ;
+
+namespace tenon::library {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The folders of an installation, from where this very code lies: lib/libtenon.so beside include/.
+std::vector<std::string> installed_includes() {
+  Dl_info info;
+  if (!dladdr(reinterpret_cast<const void*>(&load_library), &info) || !info.dli_fname) return {};
+  std::error_code error;
+  fs::path include = fs::weakly_canonical(info.dli_fname, error).parent_path().parent_path() / "include";
+  return fs::exists(include / "tenon" / "tenon.h", error) ? std::vector<std::string>{include.string()} : std::vector<std::string>{};
+}
+
+// Runs a program, its output going to a file; its exit status.
+int run(const std::vector<std::string>& words, const std::string& output) {
+  std::vector<char*> arguments;
+  for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
+  arguments.push_back(nullptr);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, output.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+  posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO);
+  pid_t child = 0;
+  int failed = posix_spawnp(&child, arguments[0], &actions, nullptr, arguments.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  TENON_CHECK(failed == 0, "[load_inline] the compiler '{}' cannot be started: set $CXX", words[0]);
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+// Beside the compiled kernels: $TENON_CACHE, else the user's cache folder. Without one, a folder of this user's for temporary files.
+fs::path cache_folder() {
+  auto variable = [](const char* name) -> std::string {
+    const char* value = std::getenv(name);
+    return value ? value : "";
+  };
+  if (std::string chosen = variable("TENON_CACHE"); !chosen.empty()) return fs::path(chosen) / "inline";
+  if (std::string user = variable("XDG_CACHE_HOME"); !user.empty()) return fs::path(user) / "tenon" / "inline";
+  if (std::string home = variable("HOME"); !home.empty()) return fs::path(home) / ".cache" / "tenon" / "inline";
+  return fs::temp_directory_path() / fmt::format("tenon_inline_{}", getuid());
+}
+
+// "ccache g++" is two words.
+std::vector<std::string> split_words(const std::string& text) {
+  std::istringstream stream(text);
+  return {std::istream_iterator<std::string>(stream), {}};
+}
+
+std::string read_file(const fs::path& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+}  // namespace
+
+void load_library(const std::string& path) {
+  void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!handle) {
+    const char* reason = dlerror();
+    fail("[load_library] {} cannot be loaded: {}", path, reason ? reason : "unknown reason");
+  }
+}
+
+std::string load_inline(const std::string& name, const std::string& source, const LoadOptions& options) {
+  const char* from_environment = std::getenv("CXX");
+  std::string compiler = !options.compiler.empty() ? options.compiler : from_environment && *from_environment ? from_environment : "c++";
+  std::vector<std::string> words = split_words(compiler);
+  words.insert(words.end(), {"-std=c++20", "-shared", "-fPIC", "-w"});
+  words.insert(words.end(), options.flags.begin(), options.flags.end());
+  for (const auto& list : {options.include_paths, installed_includes()})
+    for (const std::string& path : list) words.push_back("-I" + path);
+  std::string key = fmt::format("load_inline\n{}\n{}\n{}", name, fmt::join(words, "\n"), source);
+  fs::path base = cache_folder();
+  fs::create_directories(base);
+  fs::permissions(base, fs::perms::owner_all);
+  fs::path made = base / fmt::format("{}_{}.so", name, fingerprint(key).hex());
+  if (!fs::exists(made)) {
+    // Written under names of this process and renamed, so that two processes may compile the same source.
+    std::string stem = (base / fmt::format("{}_{}", name, getpid())).string();
+    std::ofstream(stem + ".cpp") << source;
+    words.insert(words.end(), {stem + ".cpp", "-o", stem + ".so"});
+    int status = run(words, stem + ".log");
+    std::string printed = read_file(stem + ".log");
+    for (const char* ending : {".cpp", ".log"}) fs::remove(stem + ending);
+    TENON_CHECK(status == 0, "[load_inline] compiling '{}' failed (status {}):\n{}", name, status, printed);
+    fs::rename(stem + ".so", made);
+  }
+  load_library(made.string());
+  return made.string();
+}
+
+}  // namespace tenon::library

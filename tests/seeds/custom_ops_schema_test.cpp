@@ -1,0 +1,398 @@
+// Schemas, their inference from C++ types, and definition by name.
+#include "seeds/custom_ops.h"
+
+#include <tenon/library/schema_checks.h>
+
+namespace tenon::testing {
+namespace {
+
+const std::string kNs = "_test_custom_op";
+
+template <typename F>
+std::string inferred(const dispatch::SchemaOptions& options) {
+  schema::Schema schema = dispatch::schema_of<F>("", options);
+  std::string text = schema.str();
+  return text.substr(text.find('('));
+}
+
+TEST(TestCustomOp, invalid_schemas) {
+  EXPECT_THAT(error_of([] { legacy::custom_op(kNs + "::foo", "("); }), HasSubstr("Invalid function schema: foo"));
+}
+
+TEST(TestCustomOp, invalid_qualname) {
+  EXPECT_THAT(error_of([] { legacy::custom_op(kNs + "::foo.Tensor", "() -> ()"); }), HasSubstr("overload"));
+}
+
+TEST(TestCustomOp, unsupported_schemas) {
+  for (const char* schema : {"(Tensor(a!) x) -> Tensor(a)", "(Tensor(a) x) -> Tensor(a)", "(Tensor x) -> ()"})
+    EXPECT_THAT(error_of([&] { legacy::custom_op(kNs + "::foo", schema); }), HasSubstr("only supports functional")) << schema;
+  EXPECT_THAT(error_of([] { legacy::custom_op(kNs + "::foo", "(Tensor self) -> ()"); }), HasSubstr("self"));
+}
+
+TEST(TestCustomOp, schema_matches_signature) {
+  using One = Tensor(const Tensor&);
+  using Two = Tensor(const Tensor&, const Tensor&);
+  auto given = [](const char* schema, auto type) { return error_of([&] { legacy::custom_op(kNs + "::blah", schema, type); }); };
+  EXPECT_THAT(given("(Tensor y, Tensor z) -> Tensor", std::type_identity<One>()), HasSubstr("signature to match"));
+  EXPECT_THAT(given("(Tensor y) -> Tensor", std::type_identity<Two>()), HasSubstr("signature to match"));
+  EXPECT_THAT(given("(Tensor x, *, float y) -> Tensor", std::type_identity<Two>()), HasSubstr("signature to match"));
+  EXPECT_THAT(given("(Tensor x) -> (Tensor, Tensor)", std::type_identity<One>()), HasSubstr("signature to match"));
+  EXPECT_THAT(given("(Tensor x) -> int", std::type_identity<One>()), HasSubstr("result 0 is Tensor, expected int"));
+  // Names that do not fit the parameters are refused too.
+  EXPECT_THAT(error_of([] { legacy::custom_op<Two>(kNs + "::blah", {.names = "x"}); }), HasSubstr("2 parameters, but 1 names"));
+  EXPECT_EQ(given("(Tensor x, *, Tensor y) -> Tensor", std::type_identity<Two>()), "no error");
+  legacy::destroy(kNs + "::blah");
+}
+
+TEST(TestCustomOp, infer_schema_supported) {
+  using Optional = std::optional<Tensor>;
+  EXPECT_EQ(inferred<Tensor(Tensor)>({.names = "x"}), "(Tensor x) -> Tensor");
+  EXPECT_EQ((inferred<Tensor(Tensor, int64_t, double)>({.names = "x, *, y, z"})), "(Tensor x, *, SymInt y, float z) -> Tensor");
+  EXPECT_EQ(inferred<Tensor(Tensor)>({.names = "*, y"}), "(*, Tensor y) -> Tensor");
+  EXPECT_EQ((inferred<std::tuple<Tensor, int64_t, double, bool>(const Tensor&, SymInt, bool, double, Dtype, Device, Scalar)>(
+                {.names = "x, y, z, a, b, c, d"})),
+            "(Tensor x, SymInt y, bool z, float a, ScalarType b, Device c, Scalar d) -> (Tensor, SymInt, float, bool)");
+  EXPECT_EQ((inferred<std::vector<Tensor>(Tensor, std::vector<Tensor>, Optional, std::vector<Optional>)>({.names = "x, y, z, w"})),
+            "(Tensor x, Tensor[] y, Tensor? z, Tensor?[] w) -> Tensor[]");
+  EXPECT_EQ((inferred<std::tuple<std::vector<Tensor>, Tensor>(Tensor)>({.names = "x"})), "(Tensor x) -> (Tensor[], Tensor)");
+  EXPECT_EQ(inferred<Tensor()>({}), "() -> Tensor");
+  EXPECT_EQ(inferred<void(Tensor)>({.names = "x"}), "(Tensor x) -> ()");
+  using G = void(Tensor, std::vector<Tensor>, std::vector<Tensor>, std::vector<Optional>);
+  EXPECT_EQ(inferred<G>({.names = "x, y, z, w"}), "(Tensor x, Tensor[] y, Tensor[] z, Tensor?[] w) -> ()");
+  EXPECT_EQ(inferred<G>({.names = "x, y, z, w", .mutates = {"x", "w", "z"}}),
+            "(Tensor(a0!) x, Tensor[] y, Tensor(a2!)[] z, Tensor(a3!)?[] w) -> ()");
+}
+
+TEST(TestCustomOp, infer_schema_unsupported) {
+  // C++ types that have no schema type do not compile; the compiler's message names the type to write instead.
+  static_assert(!dispatch::HasSchemaType<float> && std::is_same_v<dispatch::SuggestedType<float>, double>);
+  static_assert(!dispatch::HasSchemaType<int> && std::is_same_v<dispatch::SuggestedType<int>, int64_t>);
+  static_assert(!dispatch::HasSchemaType<std::vector<std::string>> && !dispatch::HasSchemaType<void (*)()>);
+  static_assert(!dispatch::HasSchemaType<std::vector<std::optional<int64_t>>>);
+  EXPECT_THAT(error_of([] { inferred<Tensor(Tensor, int64_t)>({.names = "x, y", .mutates = {"y"}}); }), HasSubstr("can be mutated"));
+  EXPECT_THAT(error_of([] { inferred<Tensor(Tensor, int64_t)>({.names = "x"}); }), HasSubstr("names were given"));
+}
+
+// Defines an operator that returns `example` (twice, with Twice), and calls it.
+template <typename T>
+void returns_single(const T& example) {
+  auto& op = legacy::custom_op<T(const Tensor&)>(kNs + "::foo", {.names = "x"});
+  legacy::impl(kNs + "::foo", [example](const Tensor&) { return example; });
+  Tensor x = randn({});
+  const Value args[] = {Value(x)};
+  dispatch::Results results = dispatch::call_boxed(op, args);
+  EXPECT_EQ(AnyValue(results[0]), AnyValue(dispatch::to_value(example))) << op.schema().str();
+  legacy::destroy(kNs + "::foo");
+}
+template <typename T>
+void returns_multi(const T& example) {
+  auto& op = legacy::custom_op<std::tuple<T, T>(const Tensor&)>(kNs + "::foo", {.names = "x"});
+  legacy::impl(kNs + "::foo", [example](const Tensor&) { return std::tuple<T, T>(example, example); });
+  Tensor x = randn({});
+  const Value args[] = {Value(x)};
+  dispatch::Results results = dispatch::call_boxed(op, args);
+  ASSERT_EQ(results.size(), 2u);
+  for (const Value& result : results) EXPECT_EQ(AnyValue(result), AnyValue(dispatch::to_value(example))) << op.schema().str();
+  legacy::destroy(kNs + "::foo");
+}
+
+TEST(TestCustomOp, supported_return_types_single_return) {
+  returns_single(randn({2}));
+  returns_single(std::vector<Tensor>{randn({2}), randn({})});
+  returns_single(int64_t{17});
+  returns_single(3.14);
+  returns_single(true);
+  returns_single(Scalar(2.718));
+}
+
+TEST(TestCustomOp, supported_return_types_multi_return) {
+  returns_multi(std::vector<Tensor>{tensor(3.0), tensor(4.0)});
+  returns_multi(int64_t{17});
+  returns_multi(3.14);
+  returns_multi(true);
+  returns_multi(Scalar(2.718));
+}
+
+template <typename T>
+void takes(const std::vector<T>& examples) {
+  auto& op = legacy::custom_op<Tensor(const Tensor&, T)>(kNs + "::foo", {.names = "x, y"});
+  std::optional<AnyValue> seen;
+  legacy::impl(kNs + "::foo",
+               [&](const Tensor& x, const T& y) {
+                 seen = AnyValue(dispatch::to_value(y));
+                 return x.clone();
+               },
+               {"cpu"});
+  Tensor x = randn({});
+  for (const T& example : examples) {
+    const Value args[] = {Value(x), dispatch::to_value(example)};
+    dispatch::call_boxed(op, args);
+    ASSERT_TRUE(seen) << op.schema().str();
+    EXPECT_EQ(*seen, AnyValue(dispatch::to_value(example))) << op.schema().str();
+    seen.reset();
+  }
+  legacy::destroy(kNs + "::foo");
+}
+
+TEST(TestCustomOp, supported_param_types) {
+  takes<Tensor>({randn({2})});
+  takes<std::optional<Tensor>>({randn({2}), std::nullopt});
+  takes<std::vector<Tensor>>({{randn({2}), randn({})}, {}});
+  takes<std::vector<std::optional<Tensor>>>({{randn({2}), std::nullopt}});
+  takes<int64_t>({17, -3});
+  takes<std::optional<int64_t>>({17, std::nullopt});
+  takes<std::vector<int64_t>>({{1, 2, 3}, {}});
+  takes<std::optional<std::vector<int64_t>>>({std::vector<int64_t>{1, 2}, std::nullopt});
+  takes<double>({3.14});
+  takes<std::optional<double>>({3.14, std::nullopt});
+  takes<std::vector<double>>({{0.5, 1.5}});
+  takes<bool>({true, false});
+  takes<std::optional<bool>>({true, std::nullopt});
+  takes<std::vector<bool>>({{true, false}});
+  takes<std::string>({"foo"});
+  takes<Dtype>({kFloat32, kInt64});
+  takes<std::optional<Dtype>>({kFloat32, std::nullopt});
+  takes<Device>({kCPU});
+  takes<std::optional<Device>>({kCPU, std::nullopt});
+  takes<Scalar>({Scalar(2.718), Scalar(3)});
+  takes<std::optional<Scalar>>({Scalar(2.718), std::nullopt});
+}
+
+TEST(TestCustomOp, sequences) {
+  auto& op = legacy::custom_op<Tensor(const Tensor&, std::vector<int64_t>)>(kNs + "::foo", {.names = "x, sizes"});
+  int called = 0;
+  legacy::impl(kNs + "::foo",
+               [&](const Tensor& x, const std::vector<int64_t>& sizes) {
+                 ++called;
+                 EXPECT_EQ(sizes, (std::vector<int64_t>{1, 2, 3}));
+                 return x.clone();
+               },
+               {"cpu"});
+  Tensor x = randn({});
+  // Every sequence of numbers will do: an array, plain and symbolic lists.
+  const std::array<int64_t, 3> array = {1, 2, 3};
+  const Ints ints = {1, 2, 3};
+  const SymInts symbolic = {1, 2, 3};
+  for (const Value& sizes : {Value(std::span<const int64_t>(array)), Value(ints), Value(symbolic)}) {
+    const Value args[] = {Value(x), sizes};
+    dispatch::call_boxed(op, args);
+  }
+  EXPECT_EQ(called, 3);
+  legacy::destroy(kNs + "::foo");
+}
+
+TEST(TestCustomOp, unsupported_param_types) {
+  using dispatch::HasSchemaType;
+  using dispatch::SuggestedType;
+  static_assert(!HasSchemaType<std::vector<std::optional<int64_t>>>);
+  static_assert(!HasSchemaType<std::tuple<int64_t, int64_t>>);
+  static_assert(std::is_same_v<SuggestedType<std::tuple<int64_t, int64_t>>, std::vector<int64_t>>);
+  static_assert(HasSchemaType<SuggestedType<std::tuple<int64_t, int64_t>>>);
+  // Elements of different types have no list to suggest that would compile.
+  static_assert(!HasSchemaType<SuggestedType<std::tuple<int64_t, double>>>);
+  static_assert(!HasSchemaType<std::function<void()>>);
+  // The same from a schema's text.
+  EXPECT_THAT(error_of([] { schema::parse("foo(Tensor x, Callable y) -> Tensor"); }), HasSubstr("unknown type specifier"));
+}
+
+TEST(TestCustomOp, supported_schemas) {
+  const char* schemas[] = {"(Tensor x) -> Tensor",
+                           "(Tensor x) -> Tensor y",
+                           "(Tensor[] x) -> Tensor y",
+                           "(Tensor x) -> (Tensor, Tensor)",
+                           "(Tensor x) -> (Tensor y, Tensor z)",
+                           "(Tensor x, Tensor w) -> (Tensor y, Tensor z)",
+                           "(Tensor x, Tensor w) -> (Tensor, Tensor)",
+                           "(Tensor x, Tensor w) -> Tensor",
+                           "(Tensor? x, Tensor w) -> Tensor",
+                           "(Tensor? x, Tensor[] w) -> Tensor",
+                           "(Tensor x, int[] w) -> Tensor",
+                           "(Tensor x, SymInt[] w) -> Tensor",
+                           "(Tensor x, Scalar w) -> Tensor",
+                           "(Tensor x, float w) -> Tensor",
+                           "(Tensor x, float? w) -> Tensor",
+                           "(Tensor x, bool[] w) -> Tensor"};
+  for (const char* schema : schemas) {
+    auto& op = legacy::custom_op(kNs + "::foo", schema);
+    EXPECT_EQ(op.schema(), schema::parse(kNs + "::foo" + schema));
+    EXPECT_EQ(schema::parse(op.schema().str()), op.schema());
+    legacy::destroy(kNs + "::foo");
+    EXPECT_EQ(dispatch::find_operator_or_null(kNs + "::foo"), nullptr);
+  }
+}
+
+TEST(TestCustomOp, reserved_ns) {
+  for (const char* ns : {"prim", "prims", "aten", "at", "torch", "pytorch"}) {
+    std::string name = std::string(ns) + "::foo";
+    EXPECT_THAT(error_of([&] { legacy::custom_op(name, "(Tensor x) -> Tensor"); }), HasSubstr("is a reserved namespace"));
+    EXPECT_THAT(error_of([&] { custom_op(name + "2", plain_sin); }), HasSubstr("is a reserved namespace"));
+    EXPECT_THAT(error_of([&] { Library(ns, Library::Kind::Fragment).def("foo(Tensor x) -> Tensor"); }), HasSubstr("is a reserved namespace"));
+  }
+}
+
+TEST(TestCustomOp, private_ctor) {
+  // A handle comes from custom_op alone.
+  using Handle = library::CustomOp<Tensor, Tensor>;
+  static_assert(!std::is_default_constructible_v<Handle> && !std::is_constructible_v<Handle, dispatch::Operator&>);
+  static_assert(!std::is_constructible_v<Handle, std::string_view>);
+}
+
+TEST(TestCustomOp, is_functional_schema) {
+  auto functional = [](const char* text) { return library::is_functional_operator(schema::parse(text)); };
+  EXPECT_TRUE(functional("foo(Tensor x) -> Tensor"));
+  EXPECT_TRUE(functional("foo(Tensor(a) x) -> Tensor"));
+  EXPECT_FALSE(functional("foo(Tensor(a!) x) -> Tensor"));
+  EXPECT_FALSE(functional("foo(Tensor(a) x) -> Tensor(a)"));
+  EXPECT_FALSE(functional("foo(Tensor x) -> ()"));
+}
+
+TEST(TestCustomOp, incorrect_schema_types) {
+  Library lib("mylib");
+  EXPECT_THAT(error_of([&] { lib.def("foo12(Tensor a) -> asdfasdf"); }), HasSubstr("unknown type specifier"));
+  EXPECT_THAT(error_of([&] { lib.def("foo12(asdf a) -> Tensor"); }), HasSubstr("unknown type specifier"));
+  EXPECT_THAT(error_of([&] { lib.def("foo12(int64_t a) -> Tensor"); }), HasSubstr("Use `SymInt` or `int`"));
+  EXPECT_THAT(error_of([&] { lib.def("foo12(double a) -> Tensor"); }), HasSubstr("Use `float`"));
+}
+
+TEST(TestCustomOp, is_tensorlist_like_type) {
+  using library::is_tensorlist_like;
+  auto argument = [](const char* text) { return schema::parse(text).arguments[0].type; };
+  EXPECT_TRUE(is_tensorlist_like(schema::parse("where(Tensor condition) -> Tensor[]").returns[0].type));
+  EXPECT_TRUE(is_tensorlist_like(schema::parse("index.Tensor(Tensor self, Tensor?[] indices) -> Tensor").arguments[1].type));
+  EXPECT_TRUE(is_tensorlist_like(argument("foo(Tensor[]? x) -> ()")));
+  EXPECT_TRUE(is_tensorlist_like(argument("foo(Tensor?[]? x) -> ()")));
+  EXPECT_FALSE(is_tensorlist_like(dispatch::find_operator("aten::sin").schema().arguments[0].type));
+  EXPECT_FALSE(is_tensorlist_like(dispatch::find_operator("aten::sum.dim_IntList").schema().arguments[1].type));
+}
+
+TEST(TestCustomOp, define_with_tags) {
+  Library lib(kNs);
+  auto& op = library::define(kNs + "::foo", "(Tensor x) -> Tensor", &lib, {Tag::pointwise});
+  EXPECT_EQ(dispatch::tags(op), std::vector<Tag>{Tag::pointwise});
+  auto& bar = library::define(kNs + "::bar", "(Tensor x) -> Tensor", &lib, {Tag::pointwise, Tag::core});
+  EXPECT_EQ(dispatch::tags(bar), (std::vector<Tag>{Tag::pointwise, Tag::core}));
+}
+
+TEST(TestCustomOp, builtin_aten_ops_are_pt2_compliant) {
+  for (const char* name : {"aten::sin", "aten::sum.dim_IntList"})
+    EXPECT_TRUE(dispatch::has_tag(dispatch::find_operator(name), Tag::pt2_compliant_tag)) << name;
+}
+
+TEST(TestCustomOp, autogen_aten_ops_are_pt2_compliant) {
+  for (const char* name : {"aten::fill.Tensor_out", "aten::add.Tensor_out"}) {
+    const dispatch::Operator& op = dispatch::find_operator(name);
+    EXPECT_TRUE(dispatch::has_tag(op, Tag::generated)) << name;
+    EXPECT_TRUE(dispatch::has_tag(op, Tag::pt2_compliant_tag)) << name;
+  }
+  EXPECT_FALSE(dispatch::has_tag(dispatch::find_operator("aten::sin"), Tag::generated));
+}
+
+TEST(TestCustomOp, resolve_packet) {
+  Tensor x = randn({3});
+  const Value one[] = {Value(x)}, three[] = {Value(x), Value(x), Value(x)};
+  EXPECT_EQ(dispatch::resolve_overload("aten::sum", one).name(), "aten::sum");
+  const dispatch::Keyword dim[] = {{"dim", Value(1)}};
+  EXPECT_EQ(dispatch::resolve_overload("aten::sum", one, dim).name(), "aten::sum.dim_IntList");
+  std::string message = error_of([&] { dispatch::resolve_overload("aten::sum", three); });
+  EXPECT_THAT(message, HasSubstr("failed to match any schema"));
+  EXPECT_THAT(message, HasSubstr("aten::sum.dim_IntList"));
+}
+
+TEST(TestCustomOp, define_bad_schema) {
+  EXPECT_THAT(error_of([] { library::define(kNs + "::foo", "foo(Tensor x) -> Tensor"); }), HasSubstr("expected schema to look like"));
+}
+
+Tensor call_one(const std::string& name, const Tensor& x) { return call_by_name(name, {Value(x)})[0].tensor(); }
+
+TEST(TestCustomOp, define_and_impl) {
+  Library lib(kNs);
+  library::define(kNs + "::foo", "(Tensor x) -> Tensor", &lib);
+  library::impl(kNs + "::foo", {"CPU"}, [](const Tensor& x) { return plain_sin(x); }, &lib);
+  Tensor x = randn({3});
+  expect_equal(call_one(kNs + "::foo", x), plain_sin(x));
+}
+
+TEST(TestCustomOp, define_validation) {
+  EXPECT_THAT(error_of([] { library::define("foo", "(Tensor x) -> Tensor"); }), HasSubstr("namespace"));
+}
+
+TEST(TestCustomOp, legacy_define) {
+  Library lib(kNs);
+  lib.def("foo(Tensor x) -> Tensor", plain_sin);
+  Tensor x = randn({3});
+  expect_equal(call_one(kNs + "::foo", x), plain_sin(x));
+}
+
+TEST(TestCustomOp, impl_function) {
+  Library lib(kNs);
+  library::define(kNs + "::foo", "(Tensor x) -> Tensor", &lib);
+  library::impl(kNs + "::foo", {"CPU"}, plain_sin, &lib);
+  Tensor x = randn({3});
+  expect_equal(call_one(kNs + "::foo", x), plain_sin(x));
+}
+
+TEST(TestCustomOp, legacy_impl) {
+  Library lib(kNs);
+  library::define(kNs + "::foo", "(Tensor x) -> Tensor", &lib);
+  lib.impl("foo", plain_sin, "CPU");
+  Tensor x = randn({3});
+  expect_equal(call_one(kNs + "::foo", x), plain_sin(x));
+}
+
+TEST(TestCustomOp, impl_device_cpu) {
+  const std::vector<std::vector<std::string>> types = {{"default"}, {"cpu"}, {"cpu", "cuda"}};
+  for (size_t at = 0; at < types.size(); ++at) {
+    Library lib(kNs);
+    std::string name = fmt::format("{}::foo{}", kNs, at);
+    library::define(name, "(Tensor x) -> Tensor", &lib);
+    library::impl(name, types[at], plain_sin, &lib);
+    Tensor x = randn({3});
+    expect_equal(call_one(name, x), plain_sin(x));
+  }
+}
+
+TEST(TestCustomOp, impl_device_function) {
+  Library lib(kNs);
+  library::define(kNs + "::foo", "(Tensor x) -> Tensor", &lib);
+  library::impl(kNs + "::foo", {"default"}, plain_sin, &lib);
+  Tensor x = randn({3});
+  expect_equal(call_one(kNs + "::foo", x), plain_sin(x));
+}
+
+TEST(TestCustomOp, impl_device_invalid) {
+  EXPECT_THAT(error_of([] { library::impl("blah::blah", {"somethingsomething"}, plain_sin); }), HasSubstr("Expected one of cpu, cuda"));
+}
+
+// What to write where a parameter is a tuple: a list of its elements' type.
+TEST(TestTypeConversion, simple_tuple) {
+  static_assert(std::is_same_v<dispatch::SuggestedType<std::pair<int64_t, int64_t>>, std::vector<int64_t>>);
+  static_assert(std::is_same_v<dispatch::SuggestedType<std::array<double, 3>>, std::vector<double>>);
+}
+
+template <typename T>
+constexpr bool becomes_list = std::is_same_v<dispatch::SuggestedType<std::tuple<T, T, T>>, std::vector<T>> &&
+                              std::is_same_v<dispatch::SuggestedType<std::tuple<T>>, std::vector<T>>;
+template <typename T>
+constexpr bool becomes_optional_list =
+    std::is_same_v<dispatch::SuggestedType<std::tuple<T, std::optional<T>>>, std::vector<std::optional<T>>> &&
+    std::is_same_v<dispatch::SuggestedType<std::tuple<T, T, std::optional<T>>>, std::vector<std::optional<T>>>;
+
+TEST(TestTypeConversion, supported_types) {
+  static_assert(becomes_list<int64_t> && becomes_list<double> && becomes_list<bool> && becomes_list<std::string>);
+  static_assert(becomes_list<Device> && becomes_list<Tensor> && becomes_list<Dtype> && becomes_list<Scalar>);
+}
+
+TEST(TestTypeConversion, optional) {
+  static_assert(becomes_optional_list<int64_t> && becomes_optional_list<double> && becomes_optional_list<bool>);
+  static_assert(becomes_optional_list<std::string> && becomes_optional_list<Device> && becomes_optional_list<Tensor>);
+  static_assert(becomes_optional_list<Dtype> && becomes_optional_list<Scalar>);
+}
+
+TEST(TestTypeConversion, mixed_types) {
+  static_assert(std::is_same_v<dispatch::SuggestedType<std::tuple<int64_t, double>>, std::vector<std::variant<int64_t, double>>>);
+  static_assert(std::is_same_v<dispatch::SuggestedType<std::tuple<int64_t, double, std::string>>,
+                               std::vector<std::variant<int64_t, double, std::string>>>);
+}
+
+}  // namespace
+}  // namespace tenon::testing

@@ -1,0 +1,224 @@
+#include <tenon/dispatch/library.h>
+#include <tenon/dispatch/packet.h>
+#include <tenon/generated/ops.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+
+namespace tenon::dispatch {
+namespace {
+
+using ::testing::ContainsRegex;
+using ::testing::HasSubstr;
+
+template <typename F>
+std::string error_of(F&& f) {
+  try {
+    f();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+int64_t call_number(const Operator& op, const Tensor& x) {
+  const Value args[] = {Value(x)};
+  return call<int64_t>(op, args);
+}
+// A kernel that tells who ran.
+auto says(int64_t number) {
+  return [number](const Tensor&) { return number; };
+}
+
+TEST(Library, registrations_vanish_with_it) {
+  Tensor x = ones({2});
+  const Operator* op = nullptr;
+  {
+    Library lib("reg_test");
+    op = &lib.def("one(Tensor x) -> int");
+    lib.impl("one", says(1), "CPU");
+    EXPECT_EQ(call_number(*op, x), 1);
+    {
+      Library more("reg_test");
+      more.impl("one", says(2), "Autograd");
+      EXPECT_EQ(call_number(*op, x), 2);
+    }
+    EXPECT_EQ(call_number(*op, x), 1);
+  }
+  EXPECT_EQ(find_operator_or_null("reg_test::one"), nullptr);
+  EXPECT_THAT(error_of([&] { call_number(*op, x); }), HasSubstr("[reg_test::one] was removed"));
+  // Defined again with the same schema, the reference is good again.
+  Library lib("reg_test");
+  lib.def("one(Tensor x) -> int");
+  lib.impl("one", says(3), "CPU");
+  EXPECT_EQ(call_number(*op, x), 3);
+}
+
+TEST(Library, errors_tell_both_places) {
+  Library lib("reg_test");
+  lib.def("two(Tensor x) -> int");
+  EXPECT_THAT(error_of([&] { lib.def("two(Tensor x) -> int"); }),
+              ContainsRegex("is defined already \\(at registration_test.cpp:[0-9]+\\).*\\(at registration_test.cpp:[0-9]+\\)"));
+  lib.impl("two", says(1), "CPU");
+  EXPECT_THAT(error_of([&] { lib.impl("two", says(2), "CPU"); }),
+              ContainsRegex("a kernel for CPU already \\(at registration_test.cpp:[0-9]+\\).*\\(at registration_test.cpp:[0-9]+\\)"));
+  EXPECT_THAT(error_of([&] { lib.impl("three", says(1), "CPU"); }), HasSubstr("reg_test::three is not defined"));
+  EXPECT_THAT(error_of([&] { lib.impl("two", [](const Tensor&, double) { return int64_t{1}; }, "CUDA"); }),
+              HasSubstr("2 parameters, expected 1"));
+  EXPECT_THAT(error_of([&] { lib.impl("two", says(1), "cpu"); }), HasSubstr("there is no dispatch key 'cpu': expected one of CPU, CUDA"));
+  EXPECT_THAT(error_of([&] { lib.impl("two", says(1)); }), HasSubstr("say for which key"));
+  EXPECT_THAT(error_of([&] { lib.def("other::two(Tensor x) -> int"); }), HasSubstr("not in the namespace"));
+}
+
+TEST(Library, one_defines_a_namespace) {
+  Library first("claimed", Library::Kind::Def);
+  EXPECT_THAT(error_of([] { Library("claimed", Library::Kind::Def); }), ContainsRegex("first is at registration_test.cpp:[0-9]+"));
+  first.reset();
+  EXPECT_EQ(error_of([] { Library("claimed", Library::Kind::Def); }), "no error");
+  EXPECT_THAT(error_of([] { Library("aten", Library::Kind::Def); }), HasSubstr("reserved namespace"));
+}
+
+TEST(Precedence, own_then_explicit_then_implicit) {
+  Library lib("reg_test");
+  auto& op = lib.def("who(Tensor x) -> int");
+  Tensor x = ones({2});
+  lib.impl("who", says(1), "CompositeImplicitAutograd");
+  EXPECT_EQ(call_number(op, x), 1);
+  lib.impl("who", says(2), "CompositeExplicitAutograd");
+  EXPECT_EQ(call_number(op, x), 2);
+  lib.impl("who", says(3), "CPU");
+  EXPECT_EQ(call_number(op, x), 3);
+  lib.impl("who", says(4), "AutogradCUDA");
+  EXPECT_EQ(call_number(op, x), 3);  // a CPU tensor
+  lib.impl("who", says(5), "AutogradCPU");
+  EXPECT_EQ(call_number(op, x), 5);
+  std::string table = dispatch_table(op);
+  EXPECT_THAT(table, HasSubstr("reg_test::who(Tensor x) -> int\n"));
+  EXPECT_THAT(table, ContainsRegex("AutogradCPU +its own kernel \\(registration_test.cpp:[0-9]+\\)\n"));
+  EXPECT_THAT(table, ContainsRegex("  CPU +its own kernel \\(registration_test.cpp:[0-9]+\\)\n"));
+  EXPECT_THAT(table, ContainsRegex("  CUDA +CompositeExplicitAutograd \\(registration_test.cpp:[0-9]+\\)\n"));
+  EXPECT_THAT(table, ContainsRegex("  Autograd +fallback"));
+}
+
+TEST(Fallback, serves_what_has_nothing) {
+  Library lib("reg_test");
+  auto& bare = lib.def("bare(Tensor x) -> int");
+  auto& own = lib.def("own(Tensor x) -> int");
+  lib.impl("own", says(1), "CPU");
+  lib.impl("own", says(3), "Autocast");
+  Tensor x = ones({2});
+  IncludeKeys autocast(KeySet{DispatchKey::Autocast});
+  EXPECT_EQ(call_number(own, x), 3);
+  {
+    Library layer("_", Library::Kind::Impl, KernelKey::Autocast);
+    layer.fallback([](Call& call) { call.results.push_back(Value(7)); });
+    EXPECT_EQ(call_number(bare, x), 7);
+    EXPECT_EQ(call_number(own, x), 3);
+    EXPECT_THAT(error_of([&] { layer.fallback([](Call&) {}); }), HasSubstr("Autocast has a fallback already"));
+  }
+  EXPECT_THAT(error_of([&] { call_number(bare, x); }), HasSubstr("no cpu impl registered"));
+}
+
+TEST(Packet, binds_by_position_name_and_default) {
+  schema::Schema schema = schema::parse("t::f(Tensor x, int[2] k=1, *, float y=2, str mode=\"a\", ScalarType? dtype=None) -> ()");
+  Tensor x = ones({2});
+  const Value args[] = {Value(x)};
+  Values bound = bind_arguments(schema, args);
+  ASSERT_EQ(bound.size(), 5u);
+  EXPECT_EQ(bound[1].str(), "[1, 1]");
+  EXPECT_EQ(bound[2].tag(), Value::Tag::Real);
+  EXPECT_EQ(bound[3].string(), "a");
+  EXPECT_TRUE(bound[4].is_none());
+  const Keyword mode[] = {{"mode", Value("b")}, {"k", Value(3)}};
+  bound = bind_arguments(schema, args, mode);
+  EXPECT_EQ(bound[1].str(), "[3, 3]");
+  EXPECT_EQ(bound[3].string(), "b");
+  const Keyword unknown[] = {{"z", Value(1)}}, twice[] = {{"x", Value(x)}};
+  EXPECT_THAT(error_of([&] { bind_arguments(schema, args, unknown); }), HasSubstr("has no argument 'z'"));
+  EXPECT_THAT(error_of([&] { bind_arguments(schema, args, twice); }), HasSubstr("'x' was given twice"));
+  EXPECT_THAT(error_of([&] { bind_arguments(schema, {}); }), HasSubstr("argument 'x' (Tensor) is missing"));
+  const Value text[] = {Value("x")};
+  EXPECT_THAT(error_of([&] { bind_arguments(schema, text); }), HasSubstr("argument 'x': expected Tensor, got \"x\""));
+}
+
+// Counts how many are alive.
+struct Counted {
+  static inline std::atomic<int> alive{0};
+  Counted() { ++alive; }
+  Counted(const Counted&) { ++alive; }
+  ~Counted() { --alive; }
+};
+
+TEST(Registration, leaves_nothing_behind) {
+  Tensor x = ones({2});
+  for (int round = 0; round < 20000; ++round) {
+    Library lib("reg_test");
+    auto& op = lib.def("again(Tensor x) -> int");
+    lib.impl("again", [counted = Counted()](const Tensor&) { return int64_t{1}; }, "CPU");
+    if (round % 1000 == 0) {
+      EXPECT_EQ(call_number(op, x), 1);
+    }
+  }
+  EXPECT_EQ(retired_count(), 0u);
+  EXPECT_EQ(Counted::alive, 0);
+}
+
+TEST(Registration, while_others_call) {
+  Library lib("reg_test");
+  auto& op = lib.def("busy(Tensor x) -> int");
+  lib.impl("busy", says(1), "CPU");
+  std::atomic<bool> stop{false};
+  std::atomic<int64_t> wrong{0}, calls{0};
+  std::vector<std::thread> callers;
+  for (int thread = 0; thread < 2; ++thread)
+    callers.emplace_back([&] {
+      Tensor x = ones({2});
+      while (!stop) {
+        int64_t got = call_number(op, x);
+        wrong += got != 1 && got != 2;
+        ++calls;
+      }
+    });
+  for (int round = 0; round < 2000; ++round) {
+    Library layer("reg_test");
+    layer.impl("busy", says(2), "Autograd");
+  }
+  while (calls < 1000) std::this_thread::yield();
+  stop = true;
+  for (std::thread& caller : callers) caller.join();
+  EXPECT_EQ(wrong, 0);
+  EXPECT_EQ(retired_count(), 0u);
+}
+
+}  // namespace
+}  // namespace tenon::dispatch
+
+TENON_LIBRARY(reg_macro, m) {
+  m.def("twice(Tensor x) -> Tensor");
+  m.def("thrice", [](const tenon::Tensor& x) { return x + x + x; });
+}
+TENON_LIBRARY_FRAGMENT(reg_macro, m) { m.def("zero() -> Tensor", [] { return tenon::zeros({1}); }); }
+TENON_LIBRARY_IMPL(reg_macro, CPU, m) {
+  m.impl("twice", [](const tenon::Tensor& x) { return x * 2; });
+}
+
+namespace tenon::dispatch {
+namespace {
+
+TEST(Macros, define_and_implement) {
+  Tensor x = ones({2});
+  EXPECT_EQ(call_by_name("reg_macro::twice", {Value(x)})[0].tensor().sum().item<double>(), 4);
+  EXPECT_EQ(call_by_name("reg_macro::thrice", {Value(x)})[0].tensor().sum().item<double>(), 6);
+  EXPECT_EQ(call_by_name("reg_macro::zero", {})[0].tensor().item<double>(), 0);
+  EXPECT_EQ(find_operator("reg_macro::thrice").schema().str(), "reg_macro::thrice(Tensor arg0) -> Tensor");
+  // A composite of differentiable operators is differentiable.
+  Tensor leaf = ones({2}).set_requires_grad();
+  call_by_name("reg_macro::thrice", {Value(leaf)})[0].tensor().sum().backward();
+  EXPECT_EQ(leaf.grad().sum().item<double>(), 6);
+}
+
+}  // namespace
+}  // namespace tenon::dispatch

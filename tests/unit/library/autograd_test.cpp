@@ -1,0 +1,125 @@
+// Formulas of custom operators: lists, optional tensors, several results, and what is refused.
+#include <tenon/library/custom_op.h>
+#include <tenon/tenon.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace tenon::library {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::vector<double> values(const Tensor& tensor) {
+  NoGrad off;
+  Tensor plain = tensor.detach().to(kFloat64).contiguous();
+  return {plain.data<double>(), plain.data<double>() + plain.numel().plain()};
+}
+
+template <typename F>
+std::string error_of(F&& f) {
+  try {
+    f();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+Tensor leaf(float value) { return tensor({value}).set_requires_grad(); }
+
+// The sum of a list times a number, and its elements one by one.
+auto make_gather() {
+  return custom_op("formula_test::gather",
+                   [](const std::vector<Tensor>& xs, const std::optional<Tensor>& bias, double by) {
+                     Tensor sum = xs[0] * by;
+                     std::vector<Tensor> each;
+                     for (size_t at = 1; at < xs.size(); ++at) sum = sum + xs[at] * by;
+                     for (const Tensor& x : xs) each.push_back(x * by);
+                     return std::tuple<Tensor, std::vector<Tensor>>(bias ? sum + *bias : sum, each);
+                   },
+                   {.names = "xs, bias, by"});
+}
+
+TEST(Formula, lists_in_and_out) {
+  auto gather = make_gather();
+  std::vector<bool> needed;
+  gather.register_autograd(
+      [&](AutogradContext& ctx, const std::vector<AnyValue>& grads) {
+        needed = ctx.needs_input_grads(0);
+        EXPECT_TRUE(grads[0].is_tensor());
+        double by = ctx.saved_data["by"].real();
+        AnyValue::List lists;
+        for (const AnyValue& grad : grads[1].list()) lists.emplace_back((grads[0].tensor() + grad.tensor()) * by);
+        return std::vector<AnyValue>{AnyValue(lists), grads[0]};
+      },
+      [](AutogradContext& ctx, const Inputs& inputs, Outputs outputs) {
+        EXPECT_EQ(outputs.size(), 2u);
+        ctx.saved_data["by"] = inputs["by"].real();
+      });
+  Tensor a = leaf(1), b = tensor({2.f}), c = leaf(3), bias = leaf(10);
+  auto [sum, each] = gather(std::vector<Tensor>{a, b, c}, bias, 5.0);
+  EXPECT_EQ(values(sum), std::vector<double>{40});
+  (sum * 2 + each[2] * 7).sum().backward();
+  EXPECT_EQ(values(a.grad()), std::vector<double>{10});
+  EXPECT_EQ(values(c.grad()), std::vector<double>{45});
+  EXPECT_EQ(values(bias.grad()), std::vector<double>{2});
+  EXPECT_EQ(needed, (std::vector<bool>{true, false, true}));
+}
+
+TEST(Formula, wrong_gradients_are_refused) {
+  auto gather = make_gather();
+  auto run = [&](std::vector<AnyValue> result) {
+    gather.register_autograd([result](AutogradContext&, const std::vector<AnyValue>&) { return result; });
+    Tensor a = leaf(1), b = leaf(2);
+    auto [sum, each] = gather(std::vector<Tensor>{a, b}, std::nullopt, 5.0);
+    return error_of([&] { sum.backward(); });
+  };
+  Tensor g = tensor({1.f});
+  auto list = [](std::initializer_list<AnyValue> items) { return AnyValue(AnyValue::List(items)); };
+  EXPECT_THAT(run({AnyValue(g), AnyValue()}), HasSubstr("expected a list of gradients"));
+  EXPECT_THAT(run({list({AnyValue(g)}), AnyValue()}), HasSubstr("expected a list of 2 gradients but got 1"));
+  EXPECT_THAT(run({list({AnyValue(g), AnyValue(3)}), AnyValue()}), HasSubstr("expected a tensor or nothing"));
+  EXPECT_THAT(run({list({AnyValue(g), AnyValue()})}), HasSubstr("incorrect number of gradients (expected 3, got 1)"));
+  EXPECT_THAT(run({list({AnyValue(g), AnyValue()}), AnyValue(), AnyValue(g)}), HasSubstr("'by', which is no tensor"));
+  EXPECT_EQ(run({list({AnyValue(g), AnyValue()}), AnyValue()}), "no error");
+}
+
+TEST(Formula, of_operators_that_cannot_have_one) {
+  dispatch::Library lib("formula_test");
+  auto formula = [](AutogradContext&, const Tensor& grad) { return grad; };
+  for (const char* schema : {"f(Tensor(a!) x) -> Tensor", "g(Tensor(a) x) -> Tensor(a)", "h(Tensor x) -> ()"}) {
+    auto& op = lib.def(schema);
+    EXPECT_THAT(error_of([&] { register_autograd(op, formula, &lib); }), HasSubstr("non-functional")) << schema;
+  }
+}
+
+TEST(Formula, differentiates_twice) {
+  auto square = custom_op("formula_test::square", [](const Tensor& x) { return x * x; }, {.names = "x"});
+  square.register_autograd([](AutogradContext& ctx, const Tensor& grad) { return grad * ctx.saved_tensors()[0] * 2; },
+                           [](AutogradContext& ctx, const Inputs& inputs, Outputs) { ctx.save_for_backward({inputs[0].tensor()}); });
+  Tensor x = leaf(3);
+  Tensor first = autograd::grad({square(x)}, {x}, {}, true, true)[0];
+  EXPECT_EQ(values(first), std::vector<double>{6});
+  EXPECT_EQ(values(autograd::grad({first}, {x})[0]), std::vector<double>{2});
+}
+
+TEST(CustomOp, a_removed_one_raises) {
+  auto op = custom_op("formula_test::gone", [](const Tensor& x) { return x.clone(); });
+  destroy_custom_op("formula_test::gone");
+  EXPECT_THAT(error_of([&] { op(tensor({1.f})); }), HasSubstr("was removed"));
+}
+
+TEST(CustomOp, numbers_become_what_the_schema_says) {
+  auto op = custom_op("formula_test::numbers",
+                      [](const Tensor& x, double a, int64_t b, std::string_view text) {
+                        return std::tuple<double, int64_t, std::string>(a + static_cast<double>(x.dim()), b + 1, std::string(text) + "!");
+                      },
+                      {.names = "x, a, b=4, text=\"hi\""});
+  EXPECT_EQ(op(tensor({1.f}), 2, 3, "ho"), (std::tuple<double, int64_t, std::string>(3, 4, "ho!")));
+  EXPECT_EQ(op(tensor({1.f}), 2), (std::tuple<double, int64_t, std::string>(3, 5, "hi!")));
+  EXPECT_THAT(error_of([&] { op(tensor({1.f})); }), HasSubstr("argument 'a' is missing"));
+}
+
+}  // namespace
+}  // namespace tenon::library

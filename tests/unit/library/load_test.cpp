@@ -1,0 +1,56 @@
+#include <tenon/dispatch/packet.h>
+#include <tenon/generated/ops.h>
+#include <tenon/library/load.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+namespace tenon::library {
+namespace {
+
+using ::testing::HasSubstr;
+
+LoadOptions options() {
+  LoadOptions made;
+  made.include_paths = {std::string(TENON_SOURCE_DIR) + "/include", std::string(TENON_BINARY_DIR) + "/generated/include"};
+  made.flags = {"-O0"};
+  return made;
+}
+
+template <typename F>
+std::string error_of(F&& f) {
+  try {
+    f();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(LoadInline, operators_of_a_source) {
+  const std::string source = R"(
+#include <tenon/compat/torch.h>
+torch::Tensor thrice(const torch::Tensor& x) { return x + x + x; }
+TORCH_LIBRARY(load_test, m) { m.def("thrice", thrice); }
+)";
+  std::string path = load_inline("load_test", source, options());
+  Tensor x = ones({2});
+  EXPECT_EQ(dispatch::call_by_name("load_test::thrice", {dispatch::Value(x)})[0].tensor().sum().item<double>(), 6);
+  auto made = std::filesystem::last_write_time(path);
+  // The second time nothing is compiled, nor registered again.
+  EXPECT_EQ(load_inline("load_test", source, options()), path);
+  EXPECT_EQ(std::filesystem::last_write_time(path), made);
+}
+
+TEST(LoadInline, errors_show_what_was_printed) {
+  EXPECT_THAT(error_of([] { load_inline("bad_source", "int f() { return not_declared; }", options()); }), HasSubstr("not_declared"));
+  EXPECT_THAT(error_of([] { load_library("/nowhere/lib.so"); }), HasSubstr("/nowhere/lib.so"));
+  LoadOptions without = options();
+  without.compiler = "no-such-compiler";
+  EXPECT_THAT(error_of([&] { load_inline("no_compiler", "int f();", without); }), HasSubstr("no-such-compiler"));
+}
+
+}  // namespace
+}  // namespace tenon::library
