@@ -59,7 +59,7 @@ BENCH(kernel_compile) {
     std::string text = loop::to_string(kernel);
     // The best of several: the work is the same each time, and a disturbance only adds.
     double best = std::numeric_limits<double>::infinity();
-    for (int round = 0; round < 5; ++round) {
+    for (int round = 0; round < 15; ++round) {
       codegen::forget_loaded_kernels();
       loop::Kernel again = loop::parse(text);
       double start = now();
