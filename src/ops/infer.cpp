@@ -112,6 +112,8 @@ bool statically_contiguous(const SymInts& sizes, const SymInts& strides) {
   return true;
 }
 
+}  // namespace
+
 // The permutation of an input is kept: dimensions are ordered by the strides of the first input that tells two of them
 // apart, as PyTorch's iterator does; the result is dense in that order.
 SymInts pointwise_strides(const SymInts& sizes, std::span<const Tensor> inputs) {
@@ -165,6 +167,8 @@ SymInts pointwise_strides(const SymInts& sizes, std::span<const Tensor> inputs) 
   }
   return strides;
 }
+
+namespace {
 
 TensorMeta infer_pointwise(const Row& row, const Arguments& arguments) {
   std::vector<Tensor> inputs;
