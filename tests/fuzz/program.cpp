@@ -118,8 +118,8 @@ const std::vector<Operation>& operations() {
       ONE(kInexact, mean(x)),
       ONE(kInexact, softmax(x, n)),
       ONE(kInexact, log_softmax(x, n)),
-      ONE(kUnstable, amax(x, n, true)),
-      ONE(kUnstable, amin(x, n)),
+      ONE(kUnstable | kInexact, amax(x, n, true)),  // of zeros of either sign, any
+      ONE(kUnstable | kInexact, amin(x, n)),
       ONE(kInexact, x - mean(x, -1, true)),
       TWO(kInexact, mm(x, y)),
       TWO(kInexact, mm(x, t(y))),
