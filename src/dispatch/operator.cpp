@@ -85,8 +85,8 @@ KeySet keys_of(std::span<const Value> args) {
 
 void redispatch(Call& call, KeySet keys) {
   InsideCall inside;
-  call.keys = keys & call.op.handled();
-  const KernelFunction* kernel = call.op.kernel(call.keys.highest());
+  auto [handled, kernel] = Registry::look_up(call.op, keys);
+  call.keys = handled;
   if (!kernel) no_kernel(call);
   (*kernel)(call);
 }

@@ -164,6 +164,11 @@ struct Keeper : public torch::autograd::Function<Keeper> {
   }
 };
 
+TEST(Compat, check_joins_its_words) {
+  EXPECT_EQ(error_of([] { TORCH_CHECK(1 == 2, "expected ", 3, " words"); }), "expected 3 words");
+  EXPECT_EQ(error_of([] { TORCH_CHECK(1 == 2); }), "expected 1 == 2 to be true");
+}
+
 TEST(Compat, everything_that_a_context_keeps) {
   Tensor x = leaf({1, 2});
   Keeper::apply(x, real({10, 20})).sum().backward();
