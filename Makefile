@@ -44,8 +44,13 @@ tsan:  ## the tests under the thread sanitizer, in build/tsan
 	$(call build,tsan,build/tsan)
 	@$(CTEST) build/tsan
 
-fuzz:  ## builds the libFuzzer targets with clang-19, in build/fuzz
+fuzz:  ## builds the libFuzzer targets with clang-19, in build/fuzz; with COUNT=20000 runs that many random programs instead
+ifdef COUNT
+	$(call build,release,build,tests_fuzz)
+	@TENON_FUZZ_COUNT=$(COUNT) TENON_FUZZ_SEED=$(or $(SEED),1) build/tests_fuzz --gtest_brief=1
+else
 	$(call build,fuzz,build/fuzz,,fuzz)
+endif
 
 format:  ## clang-format on every source file
 	@tools/setup format

@@ -45,6 +45,8 @@ tenon_tests(ops 6)
 tenon_tests(golden 2)
 tenon_tests(errors 2)
 tenon_tests(fuzz 4)
+# The samples and the comparisons of the operator test.
+target_sources(tests_fuzz PRIVATE tests/ops/samples.cpp tests/ops/row_evaluator.cpp)
 tenon_tests(seeds 4)
 
 # `make seeds` builds this, whether or not a seed has a test yet.

@@ -158,6 +158,34 @@ Tensor from_functional(const Tensor& tensor) {
   return slot->value;
 }
 
+Tensor from_functional_as_shown(const Tensor& tensor) {
+  Tensor value = from_functional(tensor);
+  auto as_shown = [&] {
+    SymInts shown = tensor.sym_strides(), strides = value.sym_strides();
+    for (size_t dim = 0; dim < shown.size(); ++dim)
+      if (!shown[dim].same(strides[dim]) && !statically_true(shown[dim] == strides[dim])) return false;
+    return true;
+  };
+  FunctionalSlot* slot = functional_slot(tensor);
+  if (!slot || as_shown()) return value;
+  dispatch::ExcludeKeys below(kUpperLayers);
+  if (!slot->chain.empty()) {
+    value = slot->storage->value;
+    for (const ViewLink& link : slot->chain) value = follow(link, value);
+  }
+  if (!as_shown()) {
+    static const dispatch::Operator& empty = dispatch::find_operator("aten::empty_strided");
+    static const dispatch::Operator& copy = dispatch::find_operator("aten::copy");
+    const dispatch::Value memory[] = {dispatch::Value(tensor.sym_sizes()).own(),   dispatch::Value(tensor.sym_strides()).own(),
+                                      dispatch::Value(tensor.dtype()),             dispatch::Value(),
+                                      dispatch::Value(tensor.device()),            dispatch::Value()};
+    dispatch::Results made = dispatch::call_boxed(empty, memory);
+    const dispatch::Value args[] = {made[0], dispatch::Value(value), dispatch::Value(false)};
+    value = dispatch::call_boxed(copy, args)[0].take_tensor();
+  }
+  return slot->value = value;
+}
+
 bool was_written(const Tensor& tensor) {
   FunctionalSlot* slot = functional_slot(tensor);
   return slot && slot->storage->generation > 0;

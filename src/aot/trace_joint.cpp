@@ -59,9 +59,9 @@ class JointTracer {
     return results;
   }
 
-  int32_t add_forward_output(const Tensor& outer) {
+  int32_t add_forward_output(const Tensor& outer, const Tensor& value) {
     forward_.push_back(outer);
-    recorder_.graph().outputs.push_back(recorder_.to_argument(dispatch::Value(from_functional(outer))));
+    recorder_.graph().outputs.push_back(recorder_.to_argument(dispatch::Value(value)));
     return static_cast<int32_t>(forward_.size()) - 1;
   }
 
@@ -69,7 +69,7 @@ class JointTracer {
     for (size_t at = 0; at < primals_.size(); ++at)
       if (was_written(primals_[at])) {
         joint_.mutated.push_back(static_cast<int32_t>(at));
-        add_forward_output(primals_[at]);
+        add_forward_output(primals_[at], from_functional(primals_[at]));
       }
     for (const dispatch::Value& result : results) {
       OutputPlan plan;
@@ -98,8 +98,16 @@ class JointTracer {
     }
     for (size_t at = joint_.mutated.size(); at < forward_.size(); ++at)
       if (forward_[at].is(outer)) plan.index = static_cast<int32_t>(at);
-    if (plan.index < 0) plan.index = add_forward_output(outer);
+    if (plan.index < 0) plan.index = add_forward_output(outer, from_functional_as_shown(outer));
     plan.differentiable = grad_enabled_ && outer.requires_grad();
+  }
+
+  // The gradient of an expanded result has elements of its own.
+  static Tensor tangent_like(const Tensor& value) {
+    SymInts sizes = value.sym_sizes(), strides = value.sym_strides();
+    for (const SymInt& stride : strides)
+      if (statically_true(stride == 0)) return fake::make(sizes, core::contiguous_strides(sizes.span()), value.dtype(), value.device());
+    return fake::like(value);
   }
 
   void run_backward(graph::TraceMode& trace) {
@@ -113,7 +121,7 @@ class JointTracer {
     for (size_t at = 0; at < forward_.size(); ++at) {
       if (!forward_[at].requires_grad()) continue;
       Tensor value = from_functional(forward_[at]);
-      Tensor inner = fake::like(value);
+      Tensor inner = tangent_like(value);
       recorder_.add_input(inner, fmt::format("tangent{}", roots.size()), inner);
       roots.push_back(forward_[at]);
       gradients.push_back(to_functional(inner));

@@ -30,7 +30,6 @@ void capture_call(dispatch::Call& call) {
   for (const dispatch::Value& arg : call.args)
     args.push_back(arg.map_tensors([&](const Tensor& tensor) { return session->stand_in(tensor); }));
   if (!ops::row_of(call.op) && !call.op.is_composite_implicit()) check_recordable(call.op);
-  sym::ShapeEnv::set_place(call.op.brief_name());
   {
     dispatch::ExcludeKeys below(KeySet{DispatchKey::Capture});
     try {

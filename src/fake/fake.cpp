@@ -30,7 +30,12 @@ void run_fake(dispatch::Call& call) {
               "[{0}] There was no fake impl registered for {0}. This is necessary for compile() and tracing to work. Please use "
               "register_fake to add one.",
               call.op.name());
-  sym::ShapeEnv::set_place(call.op.brief_name());
+  // Said in guards that the shape rule records.
+  struct Place {
+    std::string before = sym::ShapeEnv::place();
+    explicit Place(const std::string& now) { sym::ShapeEnv::set_place(now); }
+    ~Place() { sym::ShapeEnv::set_place(before); }
+  } place(call.op.brief_name());
   ops::Arguments arguments(call.op, call.args);
   switch (row->kind) {
     case ops::Kind::View: {

@@ -112,6 +112,8 @@ bool statically_contiguous(const SymInts& sizes, const SymInts& strides) {
   return true;
 }
 
+}  // namespace
+
 // The permutation of an input is kept: dimensions are ordered by the strides of the first input that tells two of them
 // apart, as PyTorch's iterator does; the result is dense in that order.
 SymInts pointwise_strides(const SymInts& sizes, std::span<const Tensor> inputs) {
@@ -166,6 +168,8 @@ SymInts pointwise_strides(const SymInts& sizes, std::span<const Tensor> inputs) 
   return strides;
 }
 
+namespace {
+
 TensorMeta infer_pointwise(const Row& row, const Arguments& arguments) {
   std::vector<Tensor> inputs;
   std::vector<SymInts> shapes;
@@ -191,7 +195,12 @@ TensorMeta infer_pointwise(const Row& row, const Arguments& arguments) {
     for (size_t dim = 0; fits && dim < sizes.size(); ++dim) fits = own[dim].same(sizes[dim]) || bool(own[dim] == sizes[dim]);
     TENON_CHECK(fits, "[{}] self {} cannot hold the broadcast shape {}", arguments.op().brief_name(), self.description(),
                 str(sizes));
-    return {own, self.sym_strides(), dtypes.result, device};
+    SymInts strides = self.sym_strides();
+    for (size_t dim = 0; dim < own.size(); ++dim)
+      TENON_CHECK(!statically_true(strides[dim] == 0) || statically_true(own[dim] <= 1),
+                  "[{}] elements of self {} share memory in dimension {}: clone it before writing to it", arguments.op().brief_name(),
+                  self.description(), dim);
+    return {own, strides, dtypes.result, device};
   }
   bool contiguous = arguments.has("memory_format") && !arguments["memory_format"].is_none() &&
                     arguments["memory_format"].str() == "contiguous";

@@ -13,6 +13,19 @@ OPS(unary) {
   op("sign(Tensor self) -> Tensor")
       .pointwise(Promotion::Same, [](Lane x) { return sign(x); })
       .grad("self", saves(), [](Grad& g) { return zeros_like(g.grad()); });
+  // Integers are whole already.
+  op("trunc(Tensor self) -> Tensor")
+      .pointwise(Promotion::Same, [](Lane x) { return is_floating(x.dtype()) ? trunc(x) : x; })
+      .grad("self", saves(), [](Grad& g) { return zeros_like(g.grad()); });
+  op("floor(Tensor self) -> Tensor")
+      .pointwise(Promotion::Same, [](Lane x) { return is_floating(x.dtype()) ? floor(x) : x; })
+      .grad("self", saves(), [](Grad& g) { return zeros_like(g.grad()); });
+  op("ceil(Tensor self) -> Tensor")
+      .pointwise(Promotion::Same, [](Lane x) { return is_floating(x.dtype()) ? ceil(x) : x; })
+      .grad("self", saves(), [](Grad& g) { return zeros_like(g.grad()); });
+  op("round(Tensor self) -> Tensor")
+      .pointwise(Promotion::Same, [](Lane x) { return is_floating(x.dtype()) ? round(x) : x; })
+      .grad("self", saves(), [](Grad& g) { return zeros_like(g.grad()); });
   op("exp(Tensor self) -> Tensor")
       .pointwise(Promotion::ToFloat, [](Lane x) { return exp(x); })
       .grad("self", saves("result"), [](Grad& g) { return g.grad() * g.saved("result"); });

@@ -426,7 +426,8 @@ OPS(view) {
         for (size_t dim = 0; fits && dim < given.size(); ++dim) fits = expected[dim].same(given[dim]) || bool(expected[dim] == given[dim]);
         TENON_CHECK(fits && src.dtype() == self.dtype(), "[slice_scatter] expected a source of {}{}, got {}", name(self.dtype()),
                     str(expected), src.description());
-        return std::vector{TensorMeta::contiguous(self.sym_sizes(), self.dtype(), self.device())};
+        SymInts sizes = self.sym_sizes();
+        return std::vector{TensorMeta{sizes, pointwise_strides(sizes, {&self, 1}), self.dtype(), self.device()}};
       })
       .grad("self", saves(),
             [](Grad& g) {

@@ -34,16 +34,40 @@ std::vector<int64_t> symbol_values(const loop::Kernel& kernel, std::span<const i
   return values;
 }
 
-void find_ops(const loop::Block& block, bool& functions, bool& sums) {
+// How close a kernel and the interpreter can be.
+struct Approximation {
+  bool any = false;     // functions, and sums in another order
+  bool single = false;  // … of float32
+  bool half = false;    // a rounding to a half on the way
+  bool breaks = false;  // a comparison or rounding to whole numbers, which may fall on the other side
+  bool wild = false;    // an exponential or a wave of such a value: nothing is left to compare
+  std::vector<bool> approximate;  // by value
+};
+
+void find_ops(const loop::Block& block, Approximation& found) {
+  using loop::OpCode;
   for (const loop::Statement& statement : block) {
     if (const auto* inner = std::get_if<std::unique_ptr<loop::Loop>>(&statement)) {
-      find_ops((*inner)->body, functions, sums);
-    } else {
-      const loop::Op& op = std::get<loop::Op>(statement);
-      functions |= loop::traits(op.code).transcendental && is_floating(op.dtype);
-      sums |= op.code == loop::OpCode::Reduce && is_floating(op.dtype) &&
-              (op.reduce == loop::ReduceKind::Sum || op.reduce == loop::ReduceKind::Product);
+      find_ops((*inner)->body, found);
+      continue;
     }
+    const loop::Op& op = std::get<loop::Op>(statement);
+    bool inherits = false;
+    for (loop::ValueId operand : op.operands) inherits |= operand >= 0 && found.approximate[static_cast<size_t>(operand)];
+    bool combines = op.code == OpCode::Reduce && (op.reduce == loop::ReduceKind::Sum || op.reduce == loop::ReduceKind::Product);
+    if (is_floating(op.dtype) && (combines || loop::traits(op.code).transcendental)) {
+      found.any = true;
+      found.single |= op.dtype == Dtype::Float32;
+      found.wild |= inherits && (op.code == OpCode::Sin || op.code == OpCode::Cos || op.code == OpCode::Tan || op.code == OpCode::Exp ||
+                                 op.code == OpCode::Exp2 || op.code == OpCode::Expm1 || op.code == OpCode::Pow ||
+                                 op.code == OpCode::Sinh || op.code == OpCode::Cosh);
+      inherits = true;
+    }
+    if (op.result >= 0) found.approximate[static_cast<size_t>(op.result)] = inherits;
+    found.half |= op.has_rounding;
+    found.breaks |= (op.code >= OpCode::Eq && op.code <= OpCode::Ge) || (op.code == OpCode::Cast && !is_floating(op.dtype)) ||
+                    op.code == OpCode::Sign || op.code == OpCode::Floor || op.code == OpCode::Ceil || op.code == OpCode::Trunc ||
+                    op.code == OpCode::Round || op.code == OpCode::FloorDiv || op.code == OpCode::Rem || op.code == OpCode::Mod;
   }
 }
 
@@ -69,7 +93,7 @@ class Oracle {
     int64_t total = 0;
     for (const loop::Buffer& buffer : kernel.buffers) {
       if (!buffer.extent.defined()) return;
-      extents_.push_back(sym::evaluate(buffer.extent, symbols));
+      extents_.push_back(std::max<int64_t>(0, sym::evaluate(buffer.extent, symbols)));  // below zero if there are no elements
       total += extents_.back();
     }
     if (total > kOracleElements) return;
@@ -85,14 +109,17 @@ class Oracle {
     std::vector<void*> copies;
     for (auto& copy : copies_) copies.push_back(copy.data());
     launch_interpreted(kernel_, copies, integers, scalars);
-    bool functions = false, sums = false;
-    find_ops(kernel_.body, functions, sums);
+    Approximation approximation;
+    approximation.approximate.resize(static_cast<size_t>(kernel_.value_count));
+    find_ops(kernel_.body, approximation);
+    if (approximation.wild) return;
     for (size_t at = 0; at < copies_.size(); ++at)
-      if (kernel_.buffers[at].role != loop::BufferRole::In) compare_buffer(at, functions || sums);
+      if (kernel_.buffers[at].role != loop::BufferRole::In) compare_buffer(at, approximation);
   }
 
  private:
-  void compare_buffer(size_t at, bool approximate) {
+  void compare_buffer(size_t at, const Approximation& approximation) {
+    bool approximate = approximation.any;
     Dtype dtype = kernel_.buffers[at].dtype;
     auto step = static_cast<size_t>(size_of(dtype));
     const auto* got = static_cast<const std::byte*>(buffers_[at]);
@@ -102,6 +129,7 @@ class Oracle {
     if (approximate && is_floating(dtype))
       for (size_t i = 0; i < copies_[at].size(); i += step)
         if (double value = std::fabs(read(expected + i, dtype)); std::isfinite(value)) scale = std::max(scale, value);
+    int64_t excused = approximate && approximation.breaks ? 1 + extents_[at] / 100 : 0;
     for (size_t i = 0; i < copies_[at].size(); i += step) {
       if (std::memcmp(got + i, expected + i, step) == 0) continue;
       double a = 0, b = 0;
@@ -109,9 +137,11 @@ class Oracle {
         a = read(got + i, dtype);
         b = read(expected + i, dtype);
         if (std::isnan(a) && std::isnan(b)) continue;
-        double relative = dtype == Dtype::Float64 ? 1e-11 : dtype == Dtype::Float32 ? 2e-5 : 2e-2;
+        bool fine = dtype == Dtype::Float64 && !approximation.single;
+        double relative = is_half(dtype) || approximation.half ? 2e-2 : fine ? 1e-11 : 2e-5;
         if (approximate && (a == b || std::fabs(a - b) <= relative * std::max(std::fabs(b), 0.01 * scale))) continue;
       }
+      if (excused-- > 0) continue;
       TENON_ASSERT(false, "kernel and interpreter differ in buffer {} at element {}: {} and {}\n{}", kernel_.buffers[at].name,
                    i / step, a, b, loop::to_string(kernel_));
     }

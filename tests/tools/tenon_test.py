@@ -50,7 +50,9 @@ class Tool(unittest.TestCase):
         self.assertIn("aten::sin(Tensor self) -> Tensor\n  pointwise, family unary, src/ops/unary.cpp:", done.stdout)
         self.assertIn("in-place form: aten::sin_", done.stdout)
         self.assertIn("gradient of self, saves self", done.stdout)
-        self.assertEqual(run("ops", "aten::sin").stdout, done.stdout)
+        one = run("ops", "aten::sin").stdout
+        self.assertTrue(done.stdout.startswith(one))
+        self.assertEqual(one.count("aten::sin("), 1)
         self.assertEqual(run("ops", "add.Tensor").stdout.count("aten::add.Tensor("), 1)
         done = run("ops", "sinn")
         self.assertEqual(done.returncode, 1)

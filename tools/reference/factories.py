@@ -14,6 +14,8 @@ def write(table):
         table.add("full", Array("float32", np.full(size, 0.1)), size=size, fill_value=0.1)
         table.add("full", Array("bool", np.full(size, True)), size=size, fill_value=True)
         table.add("empty.memory_format", Array("float32", np.zeros(size)), "shape", size=size)
+        strides = [int(np.prod(size[:dim])) for dim in range(len(size))]
+        table.add("empty_strided", Array("float32", np.zeros(size)), "shape", size=size, stride=strides)
     for dtype in ORDER:
         table.add("zeros", Array(dtype, np.zeros(3)), size=[3], dtype=dtype)
         table.add("ones", Array(dtype, np.ones(3)), size=[3], dtype=dtype)

@@ -69,7 +69,12 @@ def exact_unary(table):
     def relu(x):
         return np.maximum(x, x.dtype.type(0))
 
-    same = {"neg": np.negative, "abs": np.abs, "sign": np.sign, "relu": relu}
+    def whole(function):
+        """NumPy makes floats of integers here; they are whole already."""
+        return lambda x: x if x.dtype.kind in "iu" else function(x)
+
+    same = {"neg": np.negative, "abs": np.abs, "sign": np.sign, "relu": relu, "trunc": whole(np.trunc),
+            "floor": whole(np.floor), "ceil": whole(np.ceil), "round": whole(np.round)}
     for operator, function in same.items():
         for dtype in ORDER:
             if dtype == "bool":

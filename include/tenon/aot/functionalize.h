@@ -39,6 +39,9 @@ FunctionalSlot* functional_slot(const Tensor& tensor);
 // The value that a functional tensor stands for now.
 Tensor from_functional(const Tensor& tensor);
 bool was_written(const Tensor& tensor);
+// The same with the strides that the tensor shows, as eager would have left it: a value written through a view is dense, and becomes a
+// view of the whole again.
+Tensor from_functional_as_shown(const Tensor& tensor);
 
 // While one lives, results of factories are functional too.
 class FunctionalMode {

@@ -172,6 +172,9 @@ bool is_lane(const schema::Argument& argument);
 // Sizes after broadcasting; an Error naming the operator and the shapes if they do not fit.
 SymInts broadcast(std::span<const SymInts> shapes, std::string_view op_name);
 
+// Strides of a result computed element by element from these inputs: dense, in the order of their dimensions in memory.
+SymInts pointwise_strides(const SymInts& sizes, std::span<const Tensor> inputs);
+
 // Metadata of the outputs of a non-view, non-composite row.
 std::vector<TensorMeta> infer(const Row& row, const Arguments& arguments);
 
