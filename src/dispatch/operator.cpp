@@ -29,11 +29,14 @@ void register_kernel(Operator& op, DispatchKey key, KernelFunction kernel) {
 }
 
 void register_composite(Operator& op, Composite kind, KernelFunction kernel) {
-  KernelKey key = kind == Composite::Explicit ? KernelKey::CompositeExplicitAutograd : KernelKey::CompositeImplicitAutograd;
+  KernelKey key =
+      kind == Composite::Explicit ? KernelKey::CompositeExplicitAutograd : KernelKey::CompositeImplicitAutograd;
   register_scoped(op, key, std::move(kernel)).keep();
 }
 
-void register_fallback(DispatchKey key, KernelFunction kernel) { register_fallback_scoped(key, std::move(kernel)).keep(); }
+void register_fallback(DispatchKey key, KernelFunction kernel) {
+  register_fallback_scoped(key, std::move(kernel)).keep();
+}
 
 Operator* find_operator_or_null(std::string_view name) {
   Registry& registry = Registry::instance();

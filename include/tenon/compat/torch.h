@@ -98,7 +98,8 @@ using tenon::Tensor;
 using tenon::TensorOptions;
 using ScalarType = tenon::Dtype;
 using Library = tenon::dispatch::Library;
-inline constexpr tenon::Dtype kFloat = tenon::kFloat32, kDouble = tenon::kFloat64, kLong = tenon::kInt64, kInt = tenon::kInt32;
+inline constexpr tenon::Dtype kFloat = tenon::kFloat32, kDouble = tenon::kFloat64, kLong = tenon::kInt64,
+                              kInt = tenon::kInt32;
 
 namespace autograd {
 using tenon::autograd::AutogradContext;
@@ -114,4 +115,5 @@ using AutoGradMode = tenon::autograd::SetGradMode;
 #define TORCH_LIBRARY(ns, m) TENON_LIBRARY(ns, m)
 #define TORCH_LIBRARY_FRAGMENT(ns, m) TENON_LIBRARY_FRAGMENT(ns, m)
 #define TORCH_LIBRARY_IMPL(ns, key, m) TENON_LIBRARY_IMPL(ns, key, m)
-#define TORCH_CHECK(condition, ...) TENON_CHECK(condition, "{}", ::c10::compat::check_message(#condition __VA_OPT__(, ) __VA_ARGS__))
+#define TORCH_CHECK(condition, ...) \
+  TENON_CHECK(condition, "{}", ::c10::compat::check_message(#condition __VA_OPT__(, ) __VA_ARGS__))
