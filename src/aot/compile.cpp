@@ -62,7 +62,13 @@ class CompiledNode final : public autograd::Node {
     const Partition& parts = state_->parts;
     for (size_t at = 0; at < parts.saved.size(); ++at) {
       int32_t input = parts.saved_inputs[at];
-      if (input >= 0) {
+      const std::vector<int32_t>& mutated = state_->joint.mutated;
+      if (input >= 0 && std::find(mutated.begin(), mutated.end(), input) != mutated.end()) {
+        // Backward wants the value before the function itself writes to it.
+        dispatch::ExcludeKeys below(KeySet{DispatchKey::Autograd, DispatchKey::ADInplaceOrView});
+        Tensor before = call_tensor("aten::clone", {Value(inputs[static_cast<size_t>(input)]), Value()});
+        saved_.push_back(autograd::SavedTensor::input(before));
+      } else if (input >= 0) {
         saved_.push_back(autograd::SavedTensor::input(inputs[static_cast<size_t>(input)]));
       } else {
         Tensor kept = alias_without_history(forward_results[state_->joint.forward_outputs + at].tensor());

@@ -161,9 +161,9 @@ Tensor from_functional(const Tensor& tensor) {
 Tensor from_functional_as_shown(const Tensor& tensor) {
   Tensor value = from_functional(tensor);
   auto as_shown = [&] {
-    SymInts shown = tensor.sym_strides(), strides = value.sym_strides();
+    SymInts shown = tensor.sym_strides(), strides = value.sym_strides(), sizes = tensor.sym_sizes();
     for (size_t dim = 0; dim < shown.size(); ++dim)
-      if (!shown[dim].same(strides[dim]) && !statically_true(shown[dim] == strides[dim])) return false;
+      if (!statically_true(sizes[dim] == 1) && !shown[dim].same(strides[dim]) && !statically_true(shown[dim] == strides[dim])) return false;
     return true;
   };
   FunctionalSlot* slot = functional_slot(tensor);

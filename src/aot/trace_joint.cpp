@@ -1,6 +1,7 @@
 #include <tenon/aot/aot.h>
 #include <tenon/autograd/engine.h>
 #include <tenon/autograd/grad_mode.h>
+#include <tenon/autograd/meta.h>
 #include <tenon/fake/fake.h>
 #include <tenon/graph/trace.h>
 #include <tenon/ops/row.h>
@@ -36,6 +37,7 @@ class JointTracer {
       leaves_.push_back(outer);
       // A leaf may not be written to, but the function's argument need not be a leaf: the graph works on an alias of it.
       primals_.push_back(requires_grad_[at] ? alias_of(outer) : outer);
+      first_history_.push_back(autograd::grad_fn(primals_.back()));
     }
   }
 
@@ -120,6 +122,10 @@ class JointTracer {
       }
     for (size_t at = 0; at < forward_.size(); ++at) {
       if (!forward_[at].requires_grad()) continue;
+      // A write that autograd did not see (through `detach`, or with grad mode off) leaves the input's history as it was.
+      if (at < joint_.mutated.size() &&
+          autograd::grad_fn(forward_[at]) == first_history_[static_cast<size_t>(joint_.mutated[at])])
+        continue;
       Tensor value = from_functional(forward_[at]);
       Tensor inner = tangent_like(value);
       recorder_.add_input(inner, fmt::format("tangent{}", roots.size()), inner);
@@ -175,6 +181,7 @@ class JointTracer {
   bool grad_enabled_;
   graph::Recorder recorder_;
   std::vector<Tensor> leaves_, primals_;  // functional tensors by input: the leaf, and what the graph works on
+  std::vector<Ref<autograd::Node>> first_history_;  // by primal, before the function ran
   std::vector<Tensor> forward_;           // functional tensors by forward output
   JointGraph joint_;
 };

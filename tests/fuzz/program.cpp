@@ -187,9 +187,12 @@ double tolerance(const Program& program) {
 std::string compare(const char* what, const Program& program, const std::vector<Tensor>& got, const std::vector<Tensor>& expected,
                     bool exact) {
   for (size_t at = 0; at < expected.size(); ++at) {
-    std::string strides = str(got[at].sym_strides()), wanted = str(expected[at].sym_strides());
-    if (got[at].numel().plain() > 0 && strides != wanted)
-      return fmt::format("{} {}: {} has strides {} instead of {}", what, at, got[at].description(), strides, wanted);
+    if (got[at].description() != expected[at].description())
+      return fmt::format("{} {}: {} instead of {}", what, at, got[at].description(), expected[at].description());
+    for (size_t dim = 0; dim < static_cast<size_t>(got[at].dim()); ++dim)
+      if (got[at].numel().plain() > 0 && got[at].sizes()[dim] > 1 && got[at].strides()[dim] != expected[at].strides()[dim])
+        return fmt::format("{} {}: {} has strides {} instead of {}", what, at, got[at].description(), str(got[at].sym_strides()),
+                           str(expected[at].sym_strides()));
     std::string difference =
         exact ? test::difference(got[at], expected[at]) : test::difference(got[at], expected[at], tolerance(program));
     if (!difference.empty()) return fmt::format("{} {}: {}", what, at, difference);

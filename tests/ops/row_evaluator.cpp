@@ -388,6 +388,7 @@ std::string difference(const Tensor& got, const Tensor& expected, const Closenes
 
 std::string difference(const Tensor& got, const Tensor& expected, double relative) {
   Closeness notes;
+  notes.scale = 1;
   note_scale(expected, notes);
   return compare(got, expected,
                  [&](int64_t, double value) { return relative * std::max(std::fabs(value), 0.01 * notes.scale); });

@@ -36,7 +36,7 @@ Tensor contiguous_copy(const Tensor& tensor);
 // What is different, empty if nothing is: dtype, sizes, then elements. NaNs of any bits are equal.
 std::string difference(const Tensor& got, const Tensor& expected);  // exact, zeros of either sign differ
 std::string difference(const Tensor& got, const Tensor& expected, const Closeness& closeness);
-// Within `relative` of the larger of the two, or of a hundredth of the largest element.
+// Within `relative` of the expected element, or of a hundredth of the largest (at least 1).
 std::string difference(const Tensor& got, const Tensor& expected, double relative);
 
 }  // namespace tenon::test
