@@ -14,9 +14,13 @@ int64_t rank_of(const Tensor& x) { return x.dim(); }
 BENCH(dispatch_boxed_call) {
   dispatch::Library lib("bench_calls");
   dispatch::Operator& op = lib.def("rank(Tensor x) -> int");
-  dispatch::KernelFunction kernel = [](dispatch::Call& call) { call.results.push_back(dispatch::Value(rank_of(call.args[0].tensor()))); };
+  dispatch::KernelFunction kernel = [](dispatch::Call& call) {
+    call.results.push_back(dispatch::Value(rank_of(call.args[0].tensor())));
+  };
   lib.impl("rank", kernel, "CPU");
-  lib.impl("rank", [](dispatch::Call& call) { call.results.push_back(dispatch::Value(rank_of(call.args[0].tensor()))); }, "Autograd");
+  lib.impl(
+      "rank", [](dispatch::Call& call) { call.results.push_back(dispatch::Value(rank_of(call.args[0].tensor()))); },
+      "Autograd");
   Tensor x = ones({2});
   auto [called, bare] = time_against(
       [&] {
@@ -29,8 +33,14 @@ BENCH(dispatch_boxed_call) {
         kernel(call);
         keep(call.results);
       });
-  report.add({.name = "boxed call over its kernel", .value = (called.median - bare.median) * 1e9, .unit = "ns", .against = "the kernel alone",
-              .ratio = called.median / bare.median, .judged = Judged::Value, .better = Better::Lower, .bar = 60});
+  report.add({.name = "boxed call over its kernel",
+              .value = (called.median - bare.median) * 1e9,
+              .unit = "ns",
+              .against = "the kernel alone",
+              .ratio = called.median / bare.median,
+              .judged = Judged::Value,
+              .better = Better::Lower,
+              .bar = 60});
 }
 
 BENCH(custom_op_call) {
@@ -38,8 +48,14 @@ BENCH(custom_op_call) {
   auto op = library::custom_op("bench_calls::copy", copy, {.names = "x, y"});
   Tensor x = ones({2});
   auto [called, bare] = time_against([&] { keep(op(x, 1.0)); }, [&] { keep(copy(x, 1.0)); });
-  report.add({.name = "custom_op call over its function", .value = (called.median - bare.median) * 1e9, .unit = "ns",
-              .against = "the function alone", .ratio = called.median / bare.median, .judged = Judged::Value, .better = Better::Lower, .bar = 250});
+  report.add({.name = "custom_op call over its function",
+              .value = (called.median - bare.median) * 1e9,
+              .unit = "ns",
+              .against = "the function alone",
+              .ratio = called.median / bare.median,
+              .judged = Judged::Value,
+              .better = Better::Lower,
+              .bar = 250});
 }
 
 BENCH(registration) {

@@ -31,7 +31,8 @@ void run_on_copies(const dispatch::Operator& op, dispatch::Call& call) {
   dispatch::Values args;
   for (size_t at = 0; at < call.args.size(); ++at) {
     bool written = std::find(mutated.begin(), mutated.end(), static_cast<int>(at)) != mutated.end();
-    args.push_back(written ? call.args[at].map_tensors([](const Tensor& tensor) { return clone(tensor); }) : call.args[at]);
+    args.push_back(written ? call.args[at].map_tensors([](const Tensor& tensor) { return clone(tensor); })
+                           : call.args[at]);
   }
   call.results = dispatch::call_boxed(op, args);
   for (int at : mutated) call.results.push_back(args[static_cast<size_t>(at)].own());
@@ -51,8 +52,8 @@ const dispatch::Operator& functional_form(const dispatch::Operator& op) {
   // Forms of operators that are gone make room for another operator of the same name.
   std::erase_if(*forms, [](const auto& entry) { return !dispatch::is_defined(*entry.first); });
   dispatch::Defined defined = dispatch::define_scoped(form_of(op.schema()));
-  dispatch::Registration kernel = dispatch::register_scoped(
-      defined.op, dispatch::KernelKey::CompositeExplicitAutograd, [&op](dispatch::Call& call) { run_on_copies(op, call); });
+  dispatch::Registration kernel = dispatch::register_scoped(defined.op, dispatch::KernelKey::CompositeExplicitAutograd,
+                                                            [&op](dispatch::Call& call) { run_on_copies(op, call); });
   return *forms->emplace(&op, Form{&defined.op, std::move(defined.registration), std::move(kernel)}).first->second.op;
 }
 

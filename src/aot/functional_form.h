@@ -1,5 +1,5 @@
-// The functional form of a custom operator that writes to arguments: it takes the same arguments, leaves them alone, and returns what
-// they would have become behind the operator's own results.
+// The functional form of a custom operator that writes to arguments: it takes the same arguments, leaves them alone,
+// and returns what they would have become behind the operator's own results.
 //
 //   mylib::sin_(Tensor(a0!) x) -> ()      mylib_functional::sin_(Tensor x) -> Tensor
 #pragma once

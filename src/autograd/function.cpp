@@ -22,7 +22,9 @@ bool flows(const Tensor& tensor) { return tensor.defined() && tensor.is_floating
 
 }  // namespace
 
-FunctionObserver set_function_observer(FunctionObserver replacement) { return std::exchange(observer(), std::move(replacement)); }
+FunctionObserver set_function_observer(FunctionObserver replacement) {
+  return std::exchange(observer(), std::move(replacement));
+}
 
 namespace detail {
 
@@ -60,7 +62,8 @@ bool AutogradContext::needs_input_grad(size_t at) const {
 }
 
 std::vector<bool> AutogradContext::needs_input_grads(size_t argument) const {
-  TENON_CHECK(argument < counts_.size(), "[needs_input_grads] argument {} of a function with {}", argument, counts_.size());
+  TENON_CHECK(argument < counts_.size(), "[needs_input_grads] argument {} of a function with {}", argument,
+              counts_.size());
   size_t first = 0;
   for (size_t at = 0; at < argument; ++at) first += counts_[at];
   std::vector<bool> needs;
@@ -95,7 +98,8 @@ void FunctionNode::finish(std::span<const Tensor> arguments, std::vector<Tensor>
     bool differentiable = result.is_floating_point() && !contains(context_.non_differentiable_, result);
     if (dirty && is_argument) {
       check_inplace(result, name(), true);
-      auto place = std::find_if(arguments.begin(), arguments.end(), [&](const Tensor& each) { return each.defined() && each.is(result); });
+      auto place = std::find_if(arguments.begin(), arguments.end(),
+                                [&](const Tensor& each) { return each.defined() && each.is(result); });
       rebase_history(result, self, static_cast<int>(place - arguments.begin()));
       continue;
     }
@@ -106,7 +110,9 @@ void FunctionNode::finish(std::span<const Tensor> arguments, std::vector<Tensor>
   }
   for (const Tensor& tensor : context_.to_save_) {
     AutogradContext::Saved saved;
-    auto found = std::find_if(results.begin(), results.end(), [&](const Tensor& each) { return each.defined() && tensor.defined() && each.is(tensor); });
+    auto found = std::find_if(results.begin(), results.end(), [&](const Tensor& each) {
+      return each.defined() && tensor.defined() && each.is(tensor);
+    });
     if (found != results.end()) {
       saved.output = static_cast<uint32_t>(found - results.begin());
       saved.tensor = SavedTensor::output(tensor);
@@ -130,7 +136,8 @@ std::vector<Tensor> FunctionNode::apply(std::vector<Tensor> gradients) {
   size_t expected = next_edges().size();
   // Trailing undefined gradients beyond the arguments do no harm.
   while (leaving.size() > expected && !leaving.back().defined()) leaving.pop_back();
-  TENON_CHECK(leaving.size() == expected, "[backward] {} returned an incorrect number of gradients (expected {}, got {})", name(), expected,
+  TENON_CHECK(leaving.size() == expected,
+              "[backward] {} returned an incorrect number of gradients (expected {}, got {})", name(), expected,
               leaving.size());
   return leaving;
 }

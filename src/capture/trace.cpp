@@ -22,7 +22,8 @@ graph::Graph trace_function(std::span<const Tensor> tensors, Tracing mode, Body 
     fakes.push_back(std::move(fake));
   }
   recorder.unknown = [](const Tensor& tensor) -> graph::ValueId {
-    fail("[trace] the tensor {} comes from outside of the traced function: pass it as an argument", tensor.description());
+    fail("[trace] the tensor {} comes from outside of the traced function: pass it as an argument",
+         tensor.description());
   };
   {
     autograd::NoGrad off;

@@ -21,7 +21,9 @@ struct Claims {
 
 }  // namespace
 
-bool is_reserved_namespace(std::string_view ns) { return std::find(std::begin(kReserved), std::end(kReserved), ns) != std::end(kReserved); }
+bool is_reserved_namespace(std::string_view ns) {
+  return std::find(std::begin(kReserved), std::end(kReserved), ns) != std::end(kReserved);
+}
 
 QualifiedName parse_qualified_name(std::string_view text) {
   size_t colons = text.find("::");
@@ -37,13 +39,16 @@ QualifiedName parse_qualified_name(std::string_view text) {
 
 Library::Library(std::string ns, Kind kind, std::optional<KernelKey> key, std::source_location where)
     : ns_(std::move(ns)), kind_(kind), key_(key) {
-  TENON_CHECK(!ns_.empty() && ns_.find(':') == std::string::npos, "[library] expected a namespace, such as \"mylib\", got \"{}\"", ns_);
+  TENON_CHECK(!ns_.empty() && ns_.find(':') == std::string::npos,
+              "[library] expected a namespace, such as \"mylib\", got \"{}\"", ns_);
   if (kind_ != Kind::Def) return;
   TENON_CHECK(!is_reserved_namespace(ns_), "[library] {} is a reserved namespace", ns_);
   Claims& claims = Claims::all();
   std::lock_guard lock(claims.mutex);
   auto [at, added] = claims.places.try_emplace(ns_, place_of(where));
-  TENON_CHECK(added, "[library] only one TENON_LIBRARY may define the namespace {}: the first is at {}, another at {}; use TENON_LIBRARY_FRAGMENT",
+  TENON_CHECK(added,
+              "[library] only one TENON_LIBRARY may define the namespace {}: the first is at {}, another at {}; use "
+              "TENON_LIBRARY_FRAGMENT",
               ns_, at->second, place_of(where));
   claim_ = Registration([&claims, name = ns_] {
     std::lock_guard undo_lock(claims.mutex);
@@ -58,7 +63,8 @@ void Library::reset() {
 
 std::string Library::qualify(std::string_view name) const {
   if (name.find("::") == std::string_view::npos) return fmt::format("{}::{}", ns_, name);
-  TENON_CHECK(parse_qualified_name(name).ns == ns_, "[library] {} is not in the namespace {} of this library", name, ns_);
+  TENON_CHECK(parse_qualified_name(name).ns == ns_, "[library] {} is not in the namespace {} of this library", name,
+              ns_);
   return std::string(name);
 }
 
@@ -70,9 +76,11 @@ Operator& Library::find(std::string_view name) const {
 }
 
 Operator& Library::define(schema::Schema schema, std::vector<Tag> tags, std::source_location where) {
-  TENON_CHECK(kind_ != Kind::Impl, "[library] a library of kernels (TENON_LIBRARY_IMPL) defines no operators: {}", schema.str());
+  TENON_CHECK(kind_ != Kind::Impl, "[library] a library of kernels (TENON_LIBRARY_IMPL) defines no operators: {}",
+              schema.str());
   if (schema.ns.empty()) schema.ns = ns_;
-  TENON_CHECK(schema.ns == ns_, "[library] {} is not in the namespace {} of this library", schema.qualified_name(), ns_);
+  TENON_CHECK(schema.ns == ns_, "[library] {} is not in the namespace {} of this library", schema.qualified_name(),
+              ns_);
   TENON_CHECK(!is_reserved_namespace(ns_), "[library] {} is a reserved namespace", ns_);
   Defined defined = define_scoped(std::move(schema), std::move(tags), place_of(where));
   keep(std::move(defined.registration));
@@ -90,7 +98,8 @@ KernelKey Library::own_key() const {
 
 Library& Library::fallback(KernelFunction kernel, std::source_location where) {
   KernelKey key = own_key();
-  TENON_CHECK(static_cast<size_t>(key) < kDispatchKeyCount, "[library] {} is an alias of several keys and has no fallback", name(key));
+  TENON_CHECK(static_cast<size_t>(key) < kDispatchKeyCount,
+              "[library] {} is an alias of several keys and has no fallback", name(key));
   keep(register_fallback_scoped(static_cast<DispatchKey>(key), std::move(kernel), place_of(where)));
   return *this;
 }

@@ -29,11 +29,14 @@ void register_kernel(Operator& op, DispatchKey key, KernelFunction kernel) {
 }
 
 void register_composite(Operator& op, Composite kind, KernelFunction kernel) {
-  KernelKey key = kind == Composite::Explicit ? KernelKey::CompositeExplicitAutograd : KernelKey::CompositeImplicitAutograd;
+  KernelKey key =
+      kind == Composite::Explicit ? KernelKey::CompositeExplicitAutograd : KernelKey::CompositeImplicitAutograd;
   register_scoped(op, key, std::move(kernel)).keep();
 }
 
-void register_fallback(DispatchKey key, KernelFunction kernel) { register_fallback_scoped(key, std::move(kernel)).keep(); }
+void register_fallback(DispatchKey key, KernelFunction kernel) {
+  register_fallback_scoped(key, std::move(kernel)).keep();
+}
 
 Operator* find_operator_or_null(std::string_view name) {
   Registry& registry = Registry::instance();
@@ -85,8 +88,8 @@ KeySet keys_of(std::span<const Value> args) {
 
 void redispatch(Call& call, KeySet keys) {
   InsideCall inside;
-  call.keys = keys & call.op.handled();
-  const KernelFunction* kernel = call.op.kernel(call.keys.highest());
+  auto [handled, kernel] = Registry::look_up(call.op, keys);
+  call.keys = handled;
   if (!kernel) no_kernel(call);
   (*kernel)(call);
 }

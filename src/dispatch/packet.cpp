@@ -11,7 +11,8 @@ using schema::Kind;
 std::optional<Dtype> dtype_named(std::string_view name) {
   for (int at = 0; at < kDtypeCount; ++at)
     if (kDtypeTraits[at].name == name) return static_cast<Dtype>(at);
-  constexpr std::pair<std::string_view, Dtype> kOther[] = {{"float", kFloat32}, {"double", kFloat64}, {"half", kFloat16}, {"long", kInt64},
+  constexpr std::pair<std::string_view, Dtype> kOther[] = {{"float", kFloat32}, {"double", kFloat64},
+                                                           {"half", kFloat16},  {"long", kInt64},
                                                            {"int", kInt32},     {"short", kInt16}};
   for (const auto& [other, dtype] : kOther)
     if (other == name) return dtype;
@@ -25,7 +26,8 @@ Value named_value(const schema::Argument& argument, const std::string& name, con
     return Value(*dtype);
   }
   if (type.kind == Kind::Device) return Value(parse_device(name));
-  if (type.kind == Kind::MemoryFormat) return Value(name == "preserve_format" ? MemoryFormat::Preserve : MemoryFormat::Contiguous);
+  if (type.kind == Kind::MemoryFormat)
+    return Value(name == "preserve_format" ? MemoryFormat::Preserve : MemoryFormat::Contiguous);
   if (type.kind == Kind::Layout) return Value(Layout::Strided);
   // Reductions of losses: Mean is 1, Sum 2.
   if (type.kind == Kind::Int || type.kind == Kind::SymInt) return Value(name == "Mean" ? 1 : name == "Sum" ? 2 : 0);
@@ -36,20 +38,33 @@ bool fits(const schema::Type& type, const Value& value) {
   using Tag = Value::Tag;
   if (type.is_optional()) return value.is_none() || fits(type.element[0], value);
   switch (type.kind) {
-    case Kind::Tensor: return value.tag() == Tag::Tensor;
+    case Kind::Tensor:
+      return value.tag() == Tag::Tensor;
     case Kind::Int:
-    case Kind::SymInt: return value.tag() == Tag::Int;
-    case Kind::Float: return value.tag() == Tag::Real || value.tag() == Tag::Int;
-    case Kind::Bool: return value.tag() == Tag::Bool;
-    case Kind::Str: return value.tag() == Tag::String;
-    case Kind::Scalar: return value.is_number();
-    case Kind::ScalarType: return value.tag() == Tag::Dtype;
-    case Kind::Device: return value.tag() == Tag::Device;
-    case Kind::Layout: return value.tag() == Tag::Layout;
-    case Kind::MemoryFormat: return value.tag() == Tag::MemoryFormat;
-    case Kind::Generator: return value.tag() == Tag::Generator;
-    case Kind::Optional: return false;
-    case Kind::List: break;
+    case Kind::SymInt:
+      return value.tag() == Tag::Int;
+    case Kind::Float:
+      return value.tag() == Tag::Real || value.tag() == Tag::Int;
+    case Kind::Bool:
+      return value.tag() == Tag::Bool;
+    case Kind::Str:
+      return value.tag() == Tag::String;
+    case Kind::Scalar:
+      return value.is_number();
+    case Kind::ScalarType:
+      return value.tag() == Tag::Dtype;
+    case Kind::Device:
+      return value.tag() == Tag::Device;
+    case Kind::Layout:
+      return value.tag() == Tag::Layout;
+    case Kind::MemoryFormat:
+      return value.tag() == Tag::MemoryFormat;
+    case Kind::Generator:
+      return value.tag() == Tag::Generator;
+    case Kind::Optional:
+      return false;
+    case Kind::List:
+      break;
   }
   const schema::Type& element = type.element[0];
   if (element.kind == Kind::Tensor) return value.tag() == Tag::Tensors;
@@ -78,10 +93,12 @@ Value adapt(const schema::Type& type, const Value& value) {
 }
 
 // Why the arguments do not fit; empty: they do, and `bound` holds them.
-std::string try_bind(const schema::Schema& schema, std::span<const Value> args, std::span<const Keyword> keywords, Values& bound) {
+std::string try_bind(const schema::Schema& schema, std::span<const Value> args, std::span<const Keyword> keywords,
+                     Values& bound) {
   size_t positional = 0;
   for (const schema::Argument& argument : schema.arguments) positional += !argument.keyword_only;
-  if (args.size() > positional) return fmt::format("takes {} positional arguments, {} were given", positional, args.size());
+  if (args.size() > positional)
+    return fmt::format("takes {} positional arguments, {} were given", positional, args.size());
   for (const Keyword& keyword : keywords)
     if (schema.argument_index(keyword.name) < 0) return fmt::format("has no argument '{}'", keyword.name);
   for (size_t at = 0; at < schema.arguments.size(); ++at) {
@@ -93,11 +110,13 @@ std::string try_bind(const schema::Schema& schema, std::span<const Value> args, 
       given = &keyword.value;
     }
     if (!given) {
-      if (!argument.default_value) return fmt::format("argument '{}' ({}) is missing", argument.name, argument.type.str());
+      if (!argument.default_value)
+        return fmt::format("argument '{}' ({}) is missing", argument.name, argument.type.str());
       bound.push_back(default_value(argument));
       continue;
     }
-    if (!fits(argument.type, *given)) return fmt::format("argument '{}': expected {}, got {}", argument.name, argument.type.str(), given->str());
+    if (!fits(argument.type, *given))
+      return fmt::format("argument '{}': expected {}, got {}", argument.name, argument.type.str(), given->str());
     bound.push_back(adapt(argument.type, *given));
   }
   return {};
@@ -149,7 +168,8 @@ std::vector<const Operator*> overloads_of(std::string_view packet) {
   return list;
 }
 
-const Operator& resolve_overload(std::string_view packet, std::span<const Value> args, std::span<const Keyword> keywords) {
+const Operator& resolve_overload(std::string_view packet, std::span<const Value> args,
+                                 std::span<const Keyword> keywords) {
   std::vector<const Operator*> overloads = overloads_of(packet);
   TENON_CHECK(!overloads.empty(), "[operator] there is no operator '{}'", packet);
   std::string reasons;

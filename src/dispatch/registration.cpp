@@ -37,14 +37,15 @@ DeviceType device_of(const Call& call) {
 
 // The Autograd kernel of an operator that has different ones for different devices.
 KernelRef choose_by_device(KernelRef cpu, KernelRef cuda, KernelRef rest) {
-  return std::make_shared<KernelFunction>([cpu = std::move(cpu), cuda = std::move(cuda), rest = std::move(rest)](Call& call) {
-    DeviceType type = device_of(call);
-    const KernelRef& chosen = type == DeviceType::CPU && cpu ? cpu : type == DeviceType::CUDA && cuda ? cuda : rest;
-    if (chosen)
-      (*chosen)(call);
-    else
-      redispatch(call, call.keys.below(DispatchKey::Autograd));
-  });
+  return std::make_shared<KernelFunction>(
+      [cpu = std::move(cpu), cuda = std::move(cuda), rest = std::move(rest)](Call& call) {
+        DeviceType type = device_of(call);
+        const KernelRef& chosen = type == DeviceType::CPU && cpu ? cpu : type == DeviceType::CUDA && cuda ? cuda : rest;
+        if (chosen)
+          (*chosen)(call);
+        else
+          redispatch(call, call.keys.below(DispatchKey::Autograd));
+      });
 }
 
 }  // namespace
@@ -65,9 +66,17 @@ KernelKey parse_kernel_key(std::string_view text) {
 }
 
 std::string_view name(Tag tag) {
-  constexpr std::string_view kTags[] = {"pointwise", "pt2_compliant_tag", "generated", "core", "view_copy", "inplace_view",
-                                        "data_dependent_output", "dynamic_output_shape", "nondeterministic_seeded",
-                                        "needs_fixed_stride_order", "flexible_layout"};
+  constexpr std::string_view kTags[] = {"pointwise",
+                                        "pt2_compliant_tag",
+                                        "generated",
+                                        "core",
+                                        "view_copy",
+                                        "inplace_view",
+                                        "data_dependent_output",
+                                        "dynamic_output_shape",
+                                        "nondeterministic_seeded",
+                                        "needs_fixed_stride_order",
+                                        "flexible_layout"};
   return kTags[static_cast<size_t>(tag)];
 }
 
@@ -86,9 +95,11 @@ Operator& Registry::define(schema::Schema schema, std::shared_ptr<const Operator
                            std::string place) {
   std::string name = schema.qualified_name();
   if (auto found = operators.find(name); found != operators.end())
-    fail("[{}] is defined already{}: tried to register it multiple times{}", name, at(record(*found->second).place), at(place));
+    fail("[{}] is defined already{}: tried to register it multiple times{}", name, at(record(*found->second).place),
+         at(place));
   auto husk = removed.find(schema.str());
-  std::unique_ptr<Operator> op = husk == removed.end() ? std::make_unique<Operator>(std::move(schema)) : std::move(husk->second);
+  std::unique_ptr<Operator> op =
+      husk == removed.end() ? std::make_unique<Operator>(std::move(schema)) : std::move(husk->second);
   if (husk != removed.end()) removed.erase(husk);
   op->traits_ = std::move(traits);
   Record& known = record(*op);
@@ -117,11 +128,16 @@ void Registry::remove(Operator& op) {
 
 KernelRef& Registry::slot(Operator& op, KernelKey key) {
   switch (key) {
-    case KernelKey::AutogradCPU: return record(op).autograd_cpu;
-    case KernelKey::AutogradCUDA: return record(op).autograd_cuda;
-    case KernelKey::CompositeExplicitAutograd: return op.explicit_;
-    case KernelKey::CompositeImplicitAutograd: return op.implicit_;
-    default: return op.own_[static_cast<size_t>(key)];
+    case KernelKey::AutogradCPU:
+      return record(op).autograd_cpu;
+    case KernelKey::AutogradCUDA:
+      return record(op).autograd_cuda;
+    case KernelKey::CompositeExplicitAutograd:
+      return op.explicit_;
+    case KernelKey::CompositeImplicitAutograd:
+      return op.implicit_;
+    default:
+      return op.own_[static_cast<size_t>(key)];
   }
 }
 
@@ -129,8 +145,8 @@ void Registry::put(Operator& op, KernelKey key, KernelRef kernel, std::string pl
   TENON_CHECK(record(op).alive, "[{}] was removed: define it before registering a kernel", op.name());
   KernelRef& held = slot(op, key);
   std::string& known = record(op).places[static_cast<size_t>(key)];
-  TENON_CHECK(!held, "[{}] has a kernel for {} already{}, and another was registered{}", op.name(), dispatch::name(key), at(known),
-              at(place));
+  TENON_CHECK(!held, "[{}] has a kernel for {} already{}, and another was registered{}", op.name(), dispatch::name(key),
+              at(known), at(place));
   held = std::move(kernel);
   known = std::move(place);
   rebuild(op);
@@ -151,7 +167,8 @@ void Registry::rebuild(Operator& op) {
   known.by_device = nullptr;
   op.rebuild(fallbacks);
   // Only the newest table is current.
-  for (size_t at = 0; at + 1 < op.tables_.size(); ++at) retired.push_back(std::shared_ptr<const Operator::Table>(std::move(op.tables_[at])));
+  for (size_t at = 0; at + 1 < op.tables_.size(); ++at)
+    retired.push_back(std::shared_ptr<const Operator::Table>(std::move(op.tables_[at])));
   if (op.tables_.size() > 1) op.tables_.erase(op.tables_.begin(), op.tables_.end() - 1);
   if (retired.size() >= kReclaimAt) reclaim();
 }
@@ -174,9 +191,12 @@ KernelRef Registry::kernel_of(const Operator& op, DispatchKey key, KernelOrigin&
   if (op.explicit_ && kExplicitKeys.has(key)) return op.explicit_;
   origin = KernelOrigin::CompositeImplicit;
   // Where a backend has a kernel, the layers above lead to it: the implicit composite serves them only in its absence.
-  bool backend = op.explicit_ || op.own_[static_cast<size_t>(DispatchKey::CPU)] || op.own_[static_cast<size_t>(DispatchKey::CUDA)];
+  bool backend =
+      op.explicit_ || op.own_[static_cast<size_t>(DispatchKey::CPU)] || op.own_[static_cast<size_t>(DispatchKey::CUDA)];
   if (op.implicit_ && (backend ? kExplicitKeys : kImplicitKeys).has(key)) return op.implicit_;
-  origin = fallbacks[index] ? KernelOrigin::Fallback : kBackends.has(key) ? KernelOrigin::Missing : KernelOrigin::PassedOver;
+  origin = fallbacks[index]     ? KernelOrigin::Fallback
+           : kBackends.has(key) ? KernelOrigin::Missing
+                                : KernelOrigin::PassedOver;
   return fallbacks[index];
 }
 
@@ -229,8 +249,8 @@ Registration register_fallback_scoped(DispatchKey key, KernelFunction kernel, st
   auto held = std::make_shared<KernelFunction>(std::move(kernel));
   auto index = static_cast<size_t>(key);
   std::lock_guard lock(registry.mutex);
-  TENON_CHECK(!registry.fallbacks[index], "[fallback] {} has a fallback already{}, and another was registered{}", name(key),
-              at(registry.fallback_places[index]), at(place));
+  TENON_CHECK(!registry.fallbacks[index], "[fallback] {} has a fallback already{}, and another was registered{}",
+              name(key), at(registry.fallback_places[index]), at(place));
   registry.fallbacks[index] = held;
   registry.fallback_places[index] = std::move(place);
   for (auto& [op_name, op] : registry.operators) registry.rebuild(*op);
@@ -320,16 +340,24 @@ std::string dispatch_table(const Operator& op) {
       if (known.autograd_cuda) line("AutogradCUDA", "its own kernel", place(KernelKey::AutogradCUDA));
     }
     switch (registry.origin(op, key)) {
-      case KernelOrigin::Own: line(name(key), "its own kernel", place(static_cast<KernelKey>(key))); break;
+      case KernelOrigin::Own:
+        line(name(key), "its own kernel", place(static_cast<KernelKey>(key)));
+        break;
       case KernelOrigin::CompositeExplicit:
         line(name(key), "CompositeExplicitAutograd", place(KernelKey::CompositeExplicitAutograd));
         break;
       case KernelOrigin::CompositeImplicit:
         line(name(key), "CompositeImplicitAutograd", place(KernelKey::CompositeImplicitAutograd));
         break;
-      case KernelOrigin::Fallback: line(name(key), "fallback", registry.fallback_places[index]); break;
-      case KernelOrigin::Missing: line(name(key), known.alive ? "missing" : "missing: the operator was removed", {}); break;
-      case KernelOrigin::PassedOver: line(name(key), "passed over", {}); break;
+      case KernelOrigin::Fallback:
+        line(name(key), "fallback", registry.fallback_places[index]);
+        break;
+      case KernelOrigin::Missing:
+        line(name(key), known.alive ? "missing" : "missing: the operator was removed", {});
+        break;
+      case KernelOrigin::PassedOver:
+        line(name(key), "passed over", {});
+        break;
     }
   }
   return text;

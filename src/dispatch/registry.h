@@ -12,8 +12,8 @@ namespace tenon::dispatch {
 
 constexpr KeySet kBackends{DispatchKey::CPU, DispatchKey::CUDA, DispatchKey::Meta};
 constexpr KeySet kExplicitKeys = kBackends | KeySet{DispatchKey::Fake};
-constexpr KeySet kImplicitKeys =
-    kExplicitKeys | KeySet{DispatchKey::Trace, DispatchKey::Functionalize, DispatchKey::ADInplaceOrView, DispatchKey::Autograd};
+constexpr KeySet kImplicitKeys = kExplicitKeys | KeySet{DispatchKey::Trace, DispatchKey::Functionalize,
+                                                        DispatchKey::ADInplaceOrView, DispatchKey::Autograd};
 
 using KernelRef = std::shared_ptr<KernelFunction>;
 
@@ -40,9 +40,22 @@ struct Registry {
 
   static Registry& instance();
 
+  // The kernel of the highest of these keys that the operator handles, by one look at its table: without a lock, a
+  // second look might see another one.
+  struct Found {
+    KeySet keys;
+    const KernelFunction* kernel;
+  };
+  static Found look_up(const Operator& op, KeySet keys) {
+    const Operator::Table* table = op.table_.load(std::memory_order_acquire);
+    KeySet handled = keys & table->handled;
+    return {handled, table->kernels[static_cast<size_t>(handled.highest())]};
+  }
+
   // All with the mutex held.
   Record& record(const Operator& op) { return records[&op]; }
-  Operator& define(schema::Schema schema, std::shared_ptr<const OperatorTraits> traits, std::vector<Tag> tags, std::string place);
+  Operator& define(schema::Schema schema, std::shared_ptr<const OperatorTraits> traits, std::vector<Tag> tags,
+                   std::string place);
   void remove(Operator& op);
   KernelRef& slot(Operator& op, KernelKey key);
   void put(Operator& op, KernelKey key, KernelRef kernel, std::string place);

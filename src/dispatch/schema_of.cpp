@@ -20,8 +20,10 @@ std::vector<std::string> split(std::string_view text) {
   for (size_t at = 0; at < text.size(); ++at) {
     char letter = text[at];
     if (quote) {
-      if (letter == '\\' && at + 1 < text.size()) part += text[at++];
-      else if (letter == quote) quote = 0;
+      if (letter == '\\' && at + 1 < text.size())
+        part += text[at++];
+      else if (letter == quote)
+        quote = 0;
     } else if (letter == '"' || letter == '\'') {
       quote = letter;
     } else if (letter == '[') {
@@ -53,12 +55,13 @@ std::vector<Named> parse_names(std::string_view where, const SchemaOptions& opti
       continue;
     }
     size_t equals = part.find('=');
-    named.push_back({std::string(trim(part.substr(0, equals))), equals == std::string::npos ? "" : part.substr(equals), keyword_only});
+    named.push_back({std::string(trim(part.substr(0, equals))), equals == std::string::npos ? "" : part.substr(equals),
+                     keyword_only});
   }
   if (options.names.empty())
     for (size_t at = 0; at < count; ++at) named.push_back({fmt::format("arg{}", at), "", false});
-  TENON_CHECK(named.size() == count, "[{}] the function has {} parameters, but {} names were given: \"{}\"", where, count, named.size(),
-              options.names);
+  TENON_CHECK(named.size() == count, "[{}] the function has {} parameters, but {} names were given: \"{}\"", where,
+              count, named.size(), options.names);
   return named;
 }
 
@@ -82,17 +85,19 @@ schema::Schema build_schema(std::string_view qualified_name, const FunctionTypes
       missing.push_back("'" + mutated + "'");
   std::vector<std::string> known;
   for (const Named& each : named) known.push_back(each.name);
-  TENON_CHECK(missing.empty(), "[{}] {{{}}} in mutates_args were not found among the arguments ({})", where, fmt::join(missing, ", "),
-              fmt::join(known, ", "));
+  TENON_CHECK(missing.empty(), "[{}] {{{}}} in mutates_args were not found among the arguments ({})", where,
+              fmt::join(missing, ", "), fmt::join(known, ", "));
   std::vector<std::string> arguments, returns;
   bool star = false;
   for (size_t at = 0; at < named.size(); ++at) {
     bool mutated = std::find(options.mutates.begin(), options.mutates.end(), named[at].name) != options.mutates.end();
     std::string plain = types.arguments[at]("");
     TENON_CHECK(!mutated || parse_type(plain).is_tensor_like(),
-                "[{}] only tensors, optional tensors and lists of tensors can be mutated: '{}' is {}", where, named[at].name, plain);
+                "[{}] only tensors, optional tensors and lists of tensors can be mutated: '{}' is {}", where,
+                named[at].name, plain);
     if (named[at].keyword_only && !std::exchange(star, true)) arguments.emplace_back("*");
-    arguments.push_back(types.arguments[at](mutated ? fmt::format("(a{}!)", at) : "") + " " + named[at].name + named[at].rest);
+    arguments.push_back(types.arguments[at](mutated ? fmt::format("(a{}!)", at) : "") + " " + named[at].name +
+                        named[at].rest);
   }
   for (TypeTextFunction text : types.returns) returns.push_back(text(""));
   std::string name(qualified_name.empty() ? "f" : qualified_name);
@@ -107,8 +112,8 @@ void check_signature(const schema::Schema& schema, const FunctionTypes& types, s
   for (TypeTextFunction text : types.arguments) arguments.push_back(text(""));
   for (TypeTextFunction text : types.returns) returns.push_back(text(""));
   auto refuse = [&](const std::string& why) {
-    fail("[{}] expected the signature to match the schema {}, but {} has the types ({}) -> ({}): {}", schema.qualified_name(),
-         schema.str(), what, fmt::join(arguments, ", "), fmt::join(returns, ", "), why);
+    fail("[{}] expected the signature to match the schema {}, but {} has the types ({}) -> ({}): {}",
+         schema.qualified_name(), schema.str(), what, fmt::join(arguments, ", "), fmt::join(returns, ", "), why);
   };
   if (arguments.size() != schema.arguments.size())
     refuse(fmt::format("{} parameters, expected {}", arguments.size(), schema.arguments.size()));
@@ -116,7 +121,8 @@ void check_signature(const schema::Schema& schema, const FunctionTypes& types, s
     if (normal(parse_type(arguments[at])) != normal(schema.arguments[at].type))
       refuse(fmt::format("parameter {} is {}, expected {} for '{}'", at, arguments[at], schema.arguments[at].type.str(),
                          schema.arguments[at].name));
-  if (returns.size() != schema.returns.size()) refuse(fmt::format("{} results, expected {}", returns.size(), schema.returns.size()));
+  if (returns.size() != schema.returns.size())
+    refuse(fmt::format("{} results, expected {}", returns.size(), schema.returns.size()));
   for (size_t at = 0; at < returns.size(); ++at)
     if (normal(parse_type(returns[at])) != normal(schema.returns[at].type))
       refuse(fmt::format("result {} is {}, expected {}", at, returns[at], schema.returns[at].type.str()));

@@ -7,7 +7,8 @@ namespace {
 
 using dispatch::Value;
 
-constexpr KeySet kAutogradAndAbove{DispatchKey::Autograd, DispatchKey::Autocast, DispatchKey::Capture, DispatchKey::UserMode};
+constexpr KeySet kAutogradAndAbove{DispatchKey::Autograd, DispatchKey::Autocast, DispatchKey::Capture,
+                                   DispatchKey::UserMode};
 
 // What an argument of the call was, for checking and flattening its gradient.
 struct ArgumentShape {
@@ -17,10 +18,12 @@ struct ArgumentShape {
   size_t count = 0;      // entries in the flat list: one for everything but lists
 };
 
-void flatten_gradient(const std::string& op, const ArgumentShape& shape, const AnyValue& gradient, std::vector<Tensor>& flat) {
+void flatten_gradient(const std::string& op, const ArgumentShape& shape, const AnyValue& gradient,
+                      std::vector<Tensor>& flat) {
   auto add = [&](const AnyValue& each) {
-    TENON_CHECK(each.is_none() || each.is_tensor(), "[{}] backward gave {} as the gradient of '{}': expected a tensor or nothing", op,
-                each.str(), shape.name);
+    TENON_CHECK(each.is_none() || each.is_tensor(),
+                "[{}] backward gave {} as the gradient of '{}': expected a tensor or nothing", op, each.str(),
+                shape.name);
     flat.push_back(each.is_tensor() ? each.tensor() : Tensor());
   };
   if (!shape.list) {
@@ -33,13 +36,15 @@ void flatten_gradient(const std::string& op, const ArgumentShape& shape, const A
     flat.resize(flat.size() + shape.count);
     return;
   }
-  TENON_CHECK(gradient.is_list(), "[{}] backward gave {} for '{}': expected a list of gradients", op, gradient.str(), shape.name);
-  TENON_CHECK(gradient.list().size() == shape.count, "[{}] for '{}' expected a list of {} gradients but got {}", op, shape.name, shape.count,
-              gradient.list().size());
+  TENON_CHECK(gradient.is_list(), "[{}] backward gave {} for '{}': expected a list of gradients", op, gradient.str(),
+              shape.name);
+  TENON_CHECK(gradient.list().size() == shape.count, "[{}] for '{}' expected a list of {} gradients but got {}", op,
+              shape.name, shape.count, gradient.list().size());
   for (const AnyValue& each : gradient.list()) add(each);
 }
 
-std::vector<Tensor> flatten_gradients(const std::string& op, const std::vector<ArgumentShape>& shapes, std::vector<AnyValue> gradients) {
+std::vector<Tensor> flatten_gradients(const std::string& op, const std::vector<ArgumentShape>& shapes,
+                                      std::vector<AnyValue> gradients) {
   // Arguments at the end that take no gradient need none.
   size_t needed = shapes.size();
   while (needed > 0 && !shapes[needed - 1].tensors) --needed;
@@ -47,7 +52,8 @@ std::vector<Tensor> flatten_gradients(const std::string& op, const std::vector<A
   if (shapes.size() == 1 && shapes[0].list && !(gradients.size() == 1 && gradients[0].is_list()))
     gradients = {AnyValue(AnyValue::List(gradients.begin(), gradients.end()))};
   TENON_CHECK(gradients.size() >= needed && gradients.size() <= shapes.size(),
-              "[{}] backward returned an incorrect number of gradients (expected {}, got {})", op, shapes.size(), gradients.size());
+              "[{}] backward returned an incorrect number of gradients (expected {}, got {})", op, shapes.size(),
+              gradients.size());
   gradients.resize(shapes.size());
   std::vector<Tensor> flat;
   for (size_t at = 0; at < shapes.size(); ++at) flatten_gradient(op, shapes[at], gradients[at], flat);
@@ -66,7 +72,8 @@ bool is_recorded(const dispatch::Call& call) {
   bool any = false;
   for (const Value& value : call.args)
     value.each_tensor([&](const Tensor& tensor) {
-      any = any || (tensor.defined() && tensor.impl()->autograd && tensor.is_floating_point() && tensor.requires_grad());
+      any =
+          any || (tensor.defined() && tensor.impl()->autograd && tensor.is_floating_point() && tensor.requires_grad());
     });
   return any;
 }
@@ -155,10 +162,13 @@ void run_with_formula(dispatch::Call& call, const std::shared_ptr<const Formula>
   }
   auto result_shapes = std::make_shared<std::vector<ResultShape>>();
   auto node = make_ref<autograd::FunctionNode>(
-      call.op.name(), [formula, shapes = std::move(shapes), result_shapes, name = call.op.name()](AutogradContext& context,
-                                                                                               std::vector<Tensor> gradients) {
+      call.op.name(), [formula, shapes = std::move(shapes), result_shapes, name = call.op.name()](
+                          AutogradContext& context, std::vector<Tensor> gradients) {
         if (!formula)
-          fail("[{0}] Trying to backward through {0} but no autograd formula was registered: use register_autograd to add one", name);
+          fail(
+              "[{0}] Trying to backward through {0} but no autograd formula was registered: use register_autograd to "
+              "add one",
+              name);
         return flatten_gradients(name, shapes, formula->backward(context, group_gradients(*result_shapes, gradients)));
       });
   node->connect(flat, std::move(counts));

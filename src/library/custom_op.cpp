@@ -29,7 +29,7 @@ struct CustomOpState {
   Operator* op = nullptr;
   std::string name;
   Registration definition;
-  std::mutex mutex;                       // of what follows
+  std::mutex mutex;  // of what follows
   std::map<KernelKey, Registration> kernels;
   std::shared_ptr<const KernelFunction> fake;
   std::string fake_place;
@@ -106,7 +106,8 @@ std::vector<Tensor> flat_gradients(const std::vector<AnyValue>& gradients) {
   return flat;
 }
 
-schema::Schema custom_schema(std::string_view name, const dispatch::detail::FunctionTypes& types, const CustomOpOptions& options) {
+schema::Schema custom_schema(std::string_view name, const dispatch::detail::FunctionTypes& types,
+                             const CustomOpOptions& options) {
   dispatch::QualifiedName parts = dispatch::parse_qualified_name(name);
   TENON_CHECK(!dispatch::is_reserved_namespace(parts.ns), "[{}] {} is a reserved namespace", name, parts.ns);
   schema::Schema schema;
@@ -115,7 +116,8 @@ schema::Schema custom_schema(std::string_view name, const dispatch::detail::Func
   } else {
     schema = schema::parse(std::string(name) + options.schema);
     std::vector<std::string> written, declared;
-    for (int at : schema.mutated_arguments()) written.push_back("'" + schema.arguments[static_cast<size_t>(at)].name + "'");
+    for (int at : schema.mutated_arguments())
+      written.push_back("'" + schema.arguments[static_cast<size_t>(at)].name + "'");
     for (const std::string& each : options.mutates) declared.push_back("'" + each + "'");
     std::sort(written.begin(), written.end());
     std::sort(declared.begin(), declared.end());
@@ -124,7 +126,8 @@ schema::Schema custom_schema(std::string_view name, const dispatch::detail::Func
   }
   for (const schema::Argument& argument : schema.arguments)
     TENON_CHECK(!argument.keyword_only || !argument.type.is_tensor_like(),
-                "[{}] custom_op does not support kwarg-only Tensor args: '{}' in {}", name, argument.name, schema.str());
+                "[{}] custom_op does not support kwarg-only Tensor args: '{}' in {}", name, argument.name,
+                schema.str());
   return schema;
 }
 
@@ -132,7 +135,8 @@ std::vector<Value> trailing_defaults(const Operator& op, size_t given) {
   std::vector<Value> values;
   const auto& arguments = op.schema().arguments;
   for (size_t at = given; at < arguments.size(); ++at) {
-    TENON_CHECK(arguments[at].default_value, "[{}] argument '{}' is missing: {}", op.name(), arguments[at].name, op.schema().str());
+    TENON_CHECK(arguments[at].default_value, "[{}] argument '{}' is missing: {}", op.name(), arguments[at].name,
+                op.schema().str());
     values.push_back(dispatch::default_value(arguments[at]));
   }
   return values;
@@ -152,26 +156,31 @@ std::shared_ptr<CustomOpState> define_custom_op(schema::Schema schema, const std
     std::shared_ptr<CustomOpState> self = weak.lock();
     std::shared_ptr<const KernelFunction> fake = self ? self->read(self->fake) : nullptr;
     if (!fake)
-      fail("[{0}] There was no fake impl registered for <CustomOpDef({0})>. This is necessary for compile() and tracing to work: there is "
-           "no fake impl or Meta kernel. Please use `{1}.register_fake` to add one.",
-           call.op.name(), call.op.brief_name());
+      fail(
+          "[{0}] There was no fake impl registered for <CustomOpDef({0})>. This is necessary for compile() and tracing "
+          "to work: there is "
+          "no fake impl or Meta kernel. Please use `{1}.register_fake` to add one.",
+          call.op.name(), call.op.brief_name());
     (*fake)(call);
   };
   // Meta too: a kernel for every device would serve it otherwise, and read data that is not there.
-  for (KernelKey key : {KernelKey::Fake, KernelKey::Meta}) state->kernels[key] = dispatch::register_scoped(*state->op, key, run_fake);
+  for (KernelKey key : {KernelKey::Fake, KernelKey::Meta})
+    state->kernels[key] = dispatch::register_scoped(*state->op, key, run_fake);
   if (!state->op->schema().is_mutable())
-    state->kernels[KernelKey::Autograd] = dispatch::register_scoped(*state->op, KernelKey::Autograd, [weak](dispatch::Call& call) {
-      if (!is_recorded(call)) return run_below_autograd(call);
-      std::shared_ptr<CustomOpState> self = weak.lock();
-      run_with_formula(call, self ? self->read(self->formula) : nullptr);
-    });
+    state->kernels[KernelKey::Autograd] =
+        dispatch::register_scoped(*state->op, KernelKey::Autograd, [weak](dispatch::Call& call) {
+          if (!is_recorded(call)) return run_below_autograd(call);
+          std::shared_ptr<CustomOpState> self = weak.lock();
+          run_with_formula(call, self ? self->read(self->formula) : nullptr);
+        });
   CustomOps& all = CustomOps::all();
   std::lock_guard lock(all.mutex);
   all.by_name[state->name] = state;
   return state;
 }
 
-void set_kernel(CustomOpState& state, const std::vector<std::string>& device_types, KernelFunction kernel, const std::string& place) {
+void set_kernel(CustomOpState& state, const std::vector<std::string>& device_types, KernelFunction kernel,
+                const std::string& place) {
   for (KernelKey key : keys_of_devices(device_types)) {
     std::lock_guard lock(state.mutex);
     state.kernels.erase(key);
@@ -209,40 +218,51 @@ void keep(Registration registration, dispatch::Library* lib) {
 
 }  // namespace
 
-void register_kernel_function(OperatorHandle handle, const std::vector<std::string>& device_types, KernelFunction kernel,
-                              dispatch::Library* lib, const std::string& place) {
+void register_kernel_function(OperatorHandle handle, const std::vector<std::string>& device_types,
+                              KernelFunction kernel, dispatch::Library* lib, const std::string& place) {
   if (std::shared_ptr<CustomOpState> state = CustomOps::all().find(handle.op().name()))
     return detail::set_kernel(*state, device_types, std::move(kernel), place);
-  for (KernelKey key : keys_of_devices(device_types)) keep(dispatch::register_scoped(handle.op(), key, kernel, place), lib);
+  for (KernelKey key : keys_of_devices(device_types))
+    keep(dispatch::register_scoped(handle.op(), key, kernel, place), lib);
 }
 
-void register_fake_function(OperatorHandle handle, KernelFunction fake, dispatch::Library* lib, const std::string& place) {
+void register_fake_function(OperatorHandle handle, KernelFunction fake, dispatch::Library* lib,
+                            const std::string& place) {
   Operator& op = handle.op();
-  if (std::shared_ptr<CustomOpState> state = CustomOps::all().find(op.name())) return detail::set_fake(state, std::move(fake), place);
+  if (std::shared_ptr<CustomOpState> state = CustomOps::all().find(op.name()))
+    return detail::set_fake(state, std::move(fake), place);
   TENON_CHECK(!dispatch::has_kernel(op, KernelKey::Meta),
-              "[{}] already has a Meta implementation (a kernel for the Meta key), which serves fake tensors too", op.name());
+              "[{}] already has a Meta implementation (a kernel for the Meta key), which serves fake tensors too",
+              op.name());
   TENON_CHECK(!dispatch::has_kernel(op, KernelKey::CompositeImplicitAutograd),
-              "[{}] already has a CompositeImplicitAutograd implementation, through which fake tensors pass: it needs no fake impl", op.name());
+              "[{}] already has a CompositeImplicitAutograd implementation, through which fake tensors pass: it needs "
+              "no fake impl",
+              op.name());
   keep(dispatch::register_scoped(op, KernelKey::Fake, fake_kernel(std::move(fake)), place), lib);
 }
 
 void register_formula(OperatorHandle handle, Formula formula, dispatch::Library* lib, const std::string& place) {
   Operator& op = handle.op();
   const schema::Schema& schema = op.schema();
-  TENON_CHECK(is_functional_operator(schema), "[{}] a gradient formula cannot be registered for a non-functional operator: {}", op.name(), schema.str());
+  TENON_CHECK(is_functional_operator(schema),
+              "[{}] a gradient formula cannot be registered for a non-functional operator: {}", op.name(),
+              schema.str());
   for (const schema::Argument& argument : schema.arguments)
     TENON_CHECK(!argument.keyword_only || !argument.type.is_tensor_like(),
-                "[{}] register_autograd does not support kwarg-only Tensor args: '{}' in {}", op.name(), argument.name, schema.str());
-  if (std::shared_ptr<CustomOpState> state = CustomOps::all().find(op.name())) return detail::set_formula(*state, std::move(formula));
+                "[{}] register_autograd does not support kwarg-only Tensor args: '{}' in {}", op.name(), argument.name,
+                schema.str());
+  if (std::shared_ptr<CustomOpState> state = CustomOps::all().find(op.name()))
+    return detail::set_formula(*state, std::move(formula));
   auto shared = std::make_shared<const Formula>(std::move(formula));
-  keep(dispatch::register_scoped(op, KernelKey::Autograd,
-                                 [shared](dispatch::Call& call) {
-                                   if (is_recorded(call))
-                                     run_with_formula(call, shared);
-                                   else
-                                     run_below_autograd(call);
-                                 },
-                                 place),
+  keep(dispatch::register_scoped(
+           op, KernelKey::Autograd,
+           [shared](dispatch::Call& call) {
+             if (is_recorded(call))
+               run_with_formula(call, shared);
+             else
+               run_below_autograd(call);
+           },
+           place),
        lib);
 }
 

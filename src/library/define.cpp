@@ -6,10 +6,11 @@
 
 namespace tenon::library {
 
-dispatch::Operator& define(std::string_view name, std::string_view schema, dispatch::Library* lib, std::vector<dispatch::Tag> tags,
-                           std::source_location where) {
+dispatch::Operator& define(std::string_view name, std::string_view schema, dispatch::Library* lib,
+                           std::vector<dispatch::Tag> tags, std::source_location where) {
   dispatch::QualifiedName parts = dispatch::parse_qualified_name(name);
-  TENON_CHECK(schema.starts_with("("), "[{}] expected schema to look like \"(Tensor x) -> Tensor\", got \"{}\"", name, schema);
+  TENON_CHECK(schema.starts_with("("), "[{}] expected schema to look like \"(Tensor x) -> Tensor\", got \"{}\"", name,
+              schema);
   TENON_CHECK(!dispatch::is_reserved_namespace(parts.ns), "[{}] {} is a reserved namespace", name, parts.ns);
   schema::Schema parsed = schema::parse(std::string(name) + std::string(schema));
   if (lib) return lib->define(std::move(parsed), std::move(tags), where);

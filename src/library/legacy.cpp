@@ -21,8 +21,8 @@ struct State {
   std::vector<Registration> registrations;  // the definition first
   Save save;
   Backward backward;
-  std::vector<bool> differentiable;         // by result; empty: all tensors
-  uint64_t definition = 0;                  // of the operator that all this belongs to
+  std::vector<bool> differentiable;  // by result; empty: all tensors
+  uint64_t definition = 0;           // of the operator that all this belongs to
 };
 using StateRef = std::shared_ptr<State>;
 
@@ -48,38 +48,46 @@ struct ArgumentGradient {
   size_t count = 1;
 };
 
-void append_gradients(const std::string& op, const ArgumentGradient& argument, const AnyValue& gradient, std::vector<Tensor>& flat) {
+void append_gradients(const std::string& op, const ArgumentGradient& argument, const AnyValue& gradient,
+                      std::vector<Tensor>& flat) {
   auto tensor = [](const AnyValue& each) { return each.is_tensor() ? each.tensor() : Tensor(); };
   if (!argument.list) {
     TENON_CHECK(gradient.is_none() || gradient.is_tensor(),
-                "[{}] expected the gradient of '{}' from the backward function to be either None or a Tensor, got {}", op, argument.name,
-                gradient.kind());
+                "[{}] expected the gradient of '{}' from the backward function to be either None or a Tensor, got {}",
+                op, argument.name, gradient.kind());
     flat.push_back(tensor(gradient));
     return;
   }
-  TENON_CHECK(gradient.is_list(), "[{}] for the input '{}' expected the backward function to give a list of gradients, got {}", op,
+  TENON_CHECK(gradient.is_list(),
+              "[{}] for the input '{}' expected the backward function to give a list of gradients, got {}", op,
               argument.name, gradient.kind());
-  TENON_CHECK(gradient.list().size() == argument.count, "[{}] for the input '{}' expected the backward function to give {} gradients but got {}",
-              op, argument.name, argument.count, gradient.list().size());
+  TENON_CHECK(gradient.list().size() == argument.count,
+              "[{}] for the input '{}' expected the backward function to give {} gradients but got {}", op,
+              argument.name, argument.count, gradient.list().size());
   for (const AnyValue& each : gradient.list()) {
-    TENON_CHECK(each.is_none() || each.is_tensor(), "[{}] for the input '{}' expected a list of gradients that are None or Tensor, got {}", op,
+    TENON_CHECK(each.is_none() || each.is_tensor(),
+                "[{}] for the input '{}' expected a list of gradients that are None or Tensor, got {}", op,
                 argument.name, each.kind());
     flat.push_back(tensor(each));
   }
 }
 
 // The dictionary that backward gave, checked, as a flat list.
-std::vector<Tensor> read_gradients(const schema::Schema& schema, const std::vector<ArgumentGradient>& arguments, const AnyValue& given) {
+std::vector<Tensor> read_gradients(const schema::Schema& schema, const std::vector<ArgumentGradient>& arguments,
+                                   const AnyValue& given) {
   std::string op = schema.qualified_name();
-  TENON_CHECK(given.is_dict(), "[{}] expected the output of the backward function to be a dict, got {}", op, given.kind());
+  TENON_CHECK(given.is_dict(), "[{}] expected the output of the backward function to be a dict, got {}", op,
+              given.kind());
   std::set<std::string> expected, got;
   for (const ArgumentGradient& argument : arguments) expected.insert(argument.name);
   for (const AnyValue::Entry& entry : given.dict()) got.insert(entry.key.string());
   for (const std::string& key : got)
     TENON_CHECK(schema.argument_index(key) < 0 || expected.contains(key),
-                "[{}] expected the returned dict to have keys {}, got {}: '{}' is of the non-Tensor-like types, which have no gradient", op,
-                braces(expected), braces(got), key);
-  TENON_CHECK(expected == got, "[{}] expected the returned dict to have keys {}, got {}", op, braces(expected), braces(got));
+                "[{}] expected the returned dict to have keys {}, got {}: '{}' is of the non-Tensor-like types, which "
+                "have no gradient",
+                op, braces(expected), braces(got), key);
+  TENON_CHECK(expected == got, "[{}] expected the returned dict to have keys {}, got {}", op, braces(expected),
+              braces(got));
   std::vector<Tensor> flat;
   for (const ArgumentGradient& argument : arguments) append_gradients(op, argument, *given.find(argument.name), flat);
   return flat;
@@ -89,7 +97,8 @@ void check_results(const State& state, const dispatch::Results& results) {
   for (size_t at = 0; at < state.differentiable.size(); ++at) {
     bool tensors = results[at].is_tensor() || results[at].is_tensors();
     TENON_CHECK(!state.differentiable[at] || tensors,
-                "[{}] output_differentiability says that result {} is differentiable, but it is not a Tensor or a list of them: {}",
+                "[{}] output_differentiability says that result {} is differentiable, but it is not a Tensor or a list "
+                "of them: {}",
                 state.op->name(), at, results[at].str());
   }
 }
@@ -102,7 +111,8 @@ void record(dispatch::Call& call, const StateRef& state) {
   for (size_t at = 0; at < schema.arguments.size(); ++at) {
     if (!schema.arguments[at].type.is_tensor_like()) continue;
     const Value& value = call.args[at];
-    ArgumentGradient argument{schema.arguments[at].name, value.is_tensors() || value.tag() == Value::Tag::OptionalTensors, 1};
+    ArgumentGradient argument{schema.arguments[at].name,
+                              value.is_tensors() || value.tag() == Value::Tag::OptionalTensors, 1};
     size_t before = flat.size();
     if (value.tag() == Value::Tag::OptionalTensors)
       for (const auto& tensor : value.optional_tensors()) flat.push_back(tensor.value_or(Tensor()));
@@ -121,7 +131,8 @@ void record(dispatch::Call& call, const StateRef& state) {
   auto kept = std::make_shared<Kept>();
   auto node = make_ref<autograd::FunctionNode>(
       call.op.name(), [state, kept, arguments, &op = call.op](AutogradContext& context, std::vector<Tensor> gradients) {
-        return read_gradients(op.schema(), arguments, state->backward(context, kept->saved, group_gradients(kept->shapes, gradients)));
+        return read_gradients(op.schema(), arguments,
+                              state->backward(context, kept->saved, group_gradients(kept->shapes, gradients)));
       });
   node->connect(flat, std::move(counts));
   run_below_autograd(call);
@@ -146,10 +157,12 @@ KernelFunction autograd_kernel(const StateRef& state) {
   return [weak](dispatch::Call& call) {
     if (!is_recorded(call)) return run_below_autograd(call);
     StateRef self = weak.lock();
-    TENON_CHECK(self && (self->backward || self->save), "[{0}] Autograd has not been implemented for operator {0}: use impl_backward",
+    TENON_CHECK(self && (self->backward || self->save),
+                "[{0}] Autograd has not been implemented for operator {0}: use impl_backward", call.op.name());
+    TENON_CHECK(self->save, "[{}] unable to find a 'save_for_backward' registration: backward needs one",
                 call.op.name());
-    TENON_CHECK(self->save, "[{}] unable to find a 'save_for_backward' registration: backward needs one", call.op.name());
-    TENON_CHECK(self->backward, "[{}] unable to find a 'backward' registration beside 'save_for_backward'", call.op.name());
+    TENON_CHECK(self->backward, "[{}] unable to find a 'backward' registration beside 'save_for_backward'",
+                call.op.name());
     record(call, self);
   };
 }
@@ -166,12 +179,16 @@ StateRef state_for_backward(std::string_view name, const std::string& place) {
   Operator* op = dispatch::find_operator_or_null(name);
   TENON_CHECK(op, "[library] there is no operator '{}'", name);
   const schema::Schema& schema = op->schema();
-  auto refuse = [&](std::string_view why) { fail("[{}] cannot register a backward for {}: {}", name, why, schema.str()); };
+  auto refuse = [&](std::string_view why) {
+    fail("[{}] cannot register a backward for {}: {}", name, why, schema.str());
+  };
   if (schema.is_view()) refuse("an operator that returns views");
   if (schema.is_mutable()) refuse("a non-functional operator");
   if (schema.returns.empty()) refuse("an operator with no returns");
-  for (KernelKey key : {KernelKey::CompositeImplicitAutograd, KernelKey::Autograd, KernelKey::AutogradCPU, KernelKey::AutogradCUDA})
-    if (dispatch::has_kernel(*op, key)) refuse(fmt::format("an operator that has an implementation for {}", dispatch::name(key)));
+  for (KernelKey key :
+       {KernelKey::CompositeImplicitAutograd, KernelKey::Autograd, KernelKey::AutogradCPU, KernelKey::AutogradCUDA})
+    if (dispatch::has_kernel(*op, key))
+      refuse(fmt::format("an operator that has an implementation for {}", dispatch::name(key)));
   auto state = std::make_shared<State>();
   state->op = op;
   state->definition = dispatch::definition_number(*op);
@@ -185,7 +202,8 @@ StateRef state_for_backward(std::string_view name, const std::string& place) {
 
 Operator& custom_op(std::string_view name, std::string_view schema, std::source_location where) {
   dispatch::QualifiedName parts = dispatch::parse_qualified_name(name);
-  TENON_CHECK(parts.overload.empty(), "[{}] the name of a custom operator may not have an overload ('{}')", name, parts.overload);
+  TENON_CHECK(parts.overload.empty(), "[{}] the name of a custom operator may not have an overload ('{}')", name,
+              parts.overload);
   TENON_CHECK(!dispatch::is_reserved_namespace(parts.ns), "[{}] {} is a reserved namespace", name, parts.ns);
   schema::Schema parsed;
   try {
@@ -194,16 +212,19 @@ Operator& custom_op(std::string_view name, std::string_view schema, std::source_
     fail("Invalid function schema: {}{}: {}", parts.name, schema, error.what());
   }
   for (const schema::Argument& argument : parsed.arguments)
-    TENON_CHECK(argument.name != "self", "[{}] an argument of a custom operator may not be named 'self': {}", name, parsed.str());
+    TENON_CHECK(argument.name != "self", "[{}] an argument of a custom operator may not be named 'self': {}", name,
+                parsed.str());
   TENON_CHECK(is_functional_operator(parsed),
-              "[{}] custom_op only supports functional operators, which return something and neither write to nor alias their arguments: {}",
+              "[{}] custom_op only supports functional operators, which return something and neither write to nor "
+              "alias their arguments: {}",
               name, parsed.str());
   auto state = std::make_shared<State>();
   dispatch::Defined defined = dispatch::define_scoped(std::move(parsed), {}, dispatch::place_of(where));
   state->op = &defined.op;
   state->definition = dispatch::definition_number(defined.op);
   state->registrations.push_back(std::move(defined.registration));
-  state->registrations.push_back(dispatch::register_scoped(defined.op, KernelKey::Autograd, autograd_kernel(state), dispatch::place_of(where)));
+  state->registrations.push_back(
+      dispatch::register_scoped(defined.op, KernelKey::Autograd, autograd_kernel(state), dispatch::place_of(where)));
   States& all = States::all();
   std::lock_guard lock(all.mutex);
   all.by_name[std::string(name)] = state;
@@ -227,7 +248,8 @@ void destroy(std::string_view name) {
   while (!state->registrations.empty()) state->registrations.pop_back();
 }
 
-void impl_function(std::string_view name, KernelFunction kernel, const std::vector<std::string>& device_types, const std::string& place) {
+void impl_function(std::string_view name, KernelFunction kernel, const std::vector<std::string>& device_types,
+                   const std::string& place) {
   std::vector<KernelKey> keys = keys_of_devices(device_types);
   Operator& op = get_op(name);
   StateRef state;
@@ -238,8 +260,9 @@ void impl_function(std::string_view name, KernelFunction kernel, const std::vect
   }
   for (KernelKey key : keys) {
     for (KernelKey existing : {key, KernelKey::CompositeImplicitAutograd, KernelKey::CompositeExplicitAutograd})
-      TENON_CHECK(!dispatch::has_kernel(op, existing), "[{}] already has an implementation for {} ({}{})", name, dispatch::name(key),
-                  dispatch::name(existing), dispatch::kernel_place(op, existing).empty() ? "" : ", " + dispatch::kernel_place(op, existing));
+      TENON_CHECK(!dispatch::has_kernel(op, existing), "[{}] already has an implementation for {} ({}{})", name,
+                  dispatch::name(key), dispatch::name(existing),
+                  dispatch::kernel_place(op, existing).empty() ? "" : ", " + dispatch::kernel_place(op, existing));
     Registration registration = dispatch::register_scoped(op, key, kernel, place);
     if (state)
       state->registrations.push_back(std::move(registration));
@@ -254,7 +277,8 @@ void impl_save_for_backward(std::string_view name, Save save, std::source_locati
   state->save = std::move(save);
 }
 
-void impl_backward(std::string_view name, Backward backward, const AnyValue& output_differentiability, std::source_location where) {
+void impl_backward(std::string_view name, Backward backward, const AnyValue& output_differentiability,
+                   std::source_location where) {
   StateRef state = state_for_backward(name, dispatch::place_of(where));
   TENON_CHECK(!state->backward, "[{}] already has a 'backward'", name);
   std::vector<bool> differentiable;
@@ -263,8 +287,8 @@ void impl_backward(std::string_view name, Backward backward, const AnyValue& out
     bool good = output_differentiability.is_list() && output_differentiability.list().size() == expected;
     if (good)
       for (const AnyValue& each : output_differentiability.list()) good = good && each.is_bool();
-    TENON_CHECK(good, "[{}] expected output_differentiability to be a list of {} bools, one per result, got {}", name, expected,
-                output_differentiability.str());
+    TENON_CHECK(good, "[{}] expected output_differentiability to be a list of {} bools, one per result, got {}", name,
+                expected, output_differentiability.str());
     for (const AnyValue& each : output_differentiability.list()) differentiable.push_back(each.boolean());
   }
   state->backward = std::move(backward);

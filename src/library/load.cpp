@@ -27,7 +27,8 @@ std::vector<std::string> installed_includes() {
   if (!dladdr(reinterpret_cast<const void*>(&load_library), &info) || !info.dli_fname) return {};
   std::error_code error;
   fs::path include = fs::weakly_canonical(info.dli_fname, error).parent_path().parent_path() / "include";
-  return fs::exists(include / "tenon" / "tenon.h", error) ? std::vector<std::string>{include.string()} : std::vector<std::string>{};
+  return fs::exists(include / "tenon" / "tenon.h", error) ? std::vector<std::string>{include.string()}
+                                                          : std::vector<std::string>{};
 }
 
 // Runs a program, its output going to a file; its exit status.
@@ -49,7 +50,8 @@ int run(const std::vector<std::string>& words, const std::string& output) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-// Beside the compiled kernels: $TENON_CACHE, else the user's cache folder. Without one, a folder of this user's for temporary files.
+// Beside the compiled kernels: $TENON_CACHE, else the user's cache folder. Without one, a folder of this user's for
+// temporary files.
 fs::path cache_folder() {
   auto variable = [](const char* name) -> std::string {
     const char* value = std::getenv(name);
@@ -84,7 +86,9 @@ void load_library(const std::string& path) {
 
 std::string load_inline(const std::string& name, const std::string& source, const LoadOptions& options) {
   const char* from_environment = std::getenv("CXX");
-  std::string compiler = !options.compiler.empty() ? options.compiler : from_environment && *from_environment ? from_environment : "c++";
+  std::string compiler = !options.compiler.empty()               ? options.compiler
+                         : from_environment && *from_environment ? from_environment
+                                                                 : "c++";
   std::vector<std::string> words = split_words(compiler);
   words.insert(words.end(), {"-std=c++20", "-shared", "-fPIC", "-w"});
   words.insert(words.end(), options.flags.begin(), options.flags.end());

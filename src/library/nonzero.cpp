@@ -1,5 +1,5 @@
-// `aten::nonzero`: where the elements are that are not zero. Its result's size depends on the data, which no row of the table can say;
-// so it is registered like an operator of a user's.
+// `aten::nonzero`: where the elements are that are not zero. Its result's size depends on the data, which no row of the
+// table can say; so it is registered like an operator of a user's.
 #include "fake_kernel.h"
 
 #include <tenon/dispatch/function.h>

@@ -60,7 +60,8 @@ inline Tensor plain_sin(const Tensor& x) {
 
 inline Tensor plain_add(const Tensor& x, double y) {
   Tensor from = x.contiguous(), to = empty_like(from);
-  for (int64_t at = 0; at < from.numel().plain(); ++at) to.data<float>()[at] = from.data<float>()[at] + static_cast<float>(y);
+  for (int64_t at = 0; at < from.numel().plain(); ++at)
+    to.data<float>()[at] = from.data<float>()[at] + static_cast<float>(y);
   return to;
 }
 
@@ -88,13 +89,15 @@ inline Tensor plain_nonzero(const Tensor& x) {
 // An operator whose result's size depends on the data.
 inline auto sample_nonzero() {
   auto op = custom_op("_tenon_testing::nonzero", plain_nonzero, {.names = "x"});
-  op.register_fake([](const Tensor& x) { return empty({fake::new_dynamic_size(), SymInt(x.dim())}, TensorOptions(kInt64)); });
+  op.register_fake(
+      [](const Tensor& x) { return empty({fake::new_dynamic_size(), SymInt(x.dim())}, TensorOptions(kInt64)); });
   return op;
 }
 
 inline auto sample_view_copy() {
-  auto op = custom_op("_tenon_testing::view_copy", [](const Tensor& x, const SymInts& sizes) { return x.view(sizes).clone(); },
-                      {.names = "x, sizes"});
+  auto op =
+      custom_op("_tenon_testing::view_copy",
+                [](const Tensor& x, const SymInts& sizes) { return x.view(sizes).clone(); }, {.names = "x, sizes"});
   op.register_fake([](const Tensor& x, const SymInts& sizes) { return x.view(sizes).clone(); });
   return op;
 }
@@ -125,7 +128,8 @@ inline Tensor plain_nms(const Tensor& boxes, const Tensor& scores, double limit)
 
 inline auto sample_nms() {
   auto op = custom_op("_tenon_testing::nms", plain_nms, {.names = "boxes, scores, limit"});
-  op.register_fake([](const Tensor&, const Tensor&, double) { return empty({fake::new_dynamic_size()}, TensorOptions(kInt64)); });
+  op.register_fake(
+      [](const Tensor&, const Tensor&, double) { return empty({fake::new_dynamic_size()}, TensorOptions(kInt64)); });
   return op;
 }
 

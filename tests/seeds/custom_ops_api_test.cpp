@@ -60,13 +60,17 @@ TEST(TestCustomOpAPI, kwarg_only_tensors) {
   auto define = [](auto function) {
     return error_of([&] { custom_op("_tenon_testing::foo", function, {.names = "x, *, y, z"}); });
   };
-  EXPECT_THAT(define([](const Tensor& x, int64_t, const Tensor&) { return x.clone(); }), HasSubstr("kwarg-only Tensor args"));
-  EXPECT_THAT(define([](const Tensor& x, int64_t, const std::optional<Tensor>&) { return x.clone(); }), HasSubstr("kwarg-only Tensor args"));
-  EXPECT_THAT(define([](const Tensor& x, int64_t, const std::vector<Tensor>&) { return x.clone(); }), HasSubstr("kwarg-only Tensor args"));
+  EXPECT_THAT(define([](const Tensor& x, int64_t, const Tensor&) { return x.clone(); }),
+              HasSubstr("kwarg-only Tensor args"));
+  EXPECT_THAT(define([](const Tensor& x, int64_t, const std::optional<Tensor>&) { return x.clone(); }),
+              HasSubstr("kwarg-only Tensor args"));
+  EXPECT_THAT(define([](const Tensor& x, int64_t, const std::vector<Tensor>&) { return x.clone(); }),
+              HasSubstr("kwarg-only Tensor args"));
   Library lib("_tenon_testing");
   lib.def("foo(Tensor x, *, Tensor y) -> Tensor");
   EXPECT_THAT(error_of([&] {
-                library::register_autograd("_tenon_testing::foo", [](AutogradContext&, const Tensor& grad) { return grad; }, &lib);
+                library::register_autograd(
+                    "_tenon_testing::foo", [](AutogradContext&, const Tensor& grad) { return grad; }, &lib);
               }),
               HasSubstr("kwarg-only Tensor args"));
 }
@@ -122,7 +126,8 @@ TEST(TestCustomOpAPI, register_autograd_defaults) {
 
 TEST(TestCustomOpAPI, manual_schema_error) {
   EXPECT_THAT(error_of([] {
-                custom_op("_tenon_testing::sin_", [](const Tensor& x) { x.copy_(plain_sin(x)); }, {.schema = "(Tensor(a!) x) -> ()"});
+                custom_op("_tenon_testing::sin_", [](const Tensor& x) { x.copy_(plain_sin(x)); },
+                          {.schema = "(Tensor(a!) x) -> ()"});
               }),
               HasSubstr("the op mutates {'x'}"));
 }
@@ -173,11 +178,14 @@ TEST(TestCustomOpAPI, supports_tensorlist) {
   };
   std::vector<Tensor> three = leaves(3), four = leaves(4);
   Tensor y = SumOfList::apply(three), z = SumOfList::apply(four);
-  for (const Tensor& gradient : autograd::grad(std::vector<Tensor>{y}, three)) EXPECT_EQ(values(gradient), std::vector<double>{1});
-  for (const Tensor& gradient : autograd::grad(std::vector<Tensor>{z}, four)) EXPECT_EQ(values(gradient), std::vector<double>{1});
+  for (const Tensor& gradient : autograd::grad(std::vector<Tensor>{y}, three))
+    EXPECT_EQ(values(gradient), std::vector<double>{1});
+  for (const Tensor& gradient : autograd::grad(std::vector<Tensor>{z}, four))
+    EXPECT_EQ(values(gradient), std::vector<double>{1});
   Tensor again = SumOfList::apply(three);
   for (int round = 0; round < 3; ++round)
-    for (const Tensor& gradient : autograd::grad(std::vector<Tensor>{again}, three, {}, true)) EXPECT_EQ(values(gradient), std::vector<double>{1});
+    for (const Tensor& gradient : autograd::grad(std::vector<Tensor>{again}, three, {}, true))
+      EXPECT_EQ(values(gradient), std::vector<double>{1});
   EXPECT_EQ(values(LastSine::apply(three)), values(three[2].sin()));
   std::vector<Tensor> five;
   for (int at = 0; at < 5; ++at) five.push_back(zeros({}).set_requires_grad());
@@ -193,8 +201,10 @@ TEST(TestCustomOpAPI, supports_tensorlist) {
 TEST(TestCustomOpAPI, default_values) {
   std::string seen;
   auto f = custom_op("_tenon_testing::f",
-                     [&](const Tensor& x, std::optional<int64_t> a, double b, bool c, int64_t d, std::string_view e, Dtype g, Dtype h, Dtype i) {
-                       seen = fmt::format("{} {} {} {} {} {} {} {}", a.has_value(), b, c, d, e, name(g), name(h), name(i));
+                     [&](const Tensor& x, std::optional<int64_t> a, double b, bool c, int64_t d, std::string_view e,
+                         Dtype g, Dtype h, Dtype i) {
+                       seen =
+                           fmt::format("{} {} {} {} {} {} {} {}", a.has_value(), b, c, d, e, name(g), name(h), name(i));
                        return x.clone();
                      },
                      {.names = "x, a=None, b=3.14, c=True, d=3, e=\"foo, bar\", g=float, h=float32, i=int"});
@@ -215,7 +225,8 @@ TEST(TestCustomOpAPI, mutated_error) {
 TEST(TestCustomOpAPI, mutated) {
   auto sin_inplace = custom_op("_tenon_testing::sin_inplace",
                                [](const Tensor& x) {
-                                 for (int64_t at = 0; at < x.numel().plain(); ++at) x.data<float>()[at] = std::sin(x.data<float>()[at]);
+                                 for (int64_t at = 0; at < x.numel().plain(); ++at)
+                                   x.data<float>()[at] = std::sin(x.data<float>()[at]);
                                },
                                {.mutates = {"x"}, .device_types = {"cpu"}, .names = "x"});
   Tensor x = randn({3});
@@ -225,9 +236,11 @@ TEST(TestCustomOpAPI, mutated) {
   expect_equal(x, expected);
   EXPECT_GT(x.version(), version);
   auto f = custom_op("_tenon_testing::f",
-                     [](const Tensor&, const std::optional<Tensor>&, const std::vector<Tensor>&, const std::vector<std::optional<Tensor>>&) {},
+                     [](const Tensor&, const std::optional<Tensor>&, const std::vector<Tensor>&,
+                        const std::vector<std::optional<Tensor>>&) {},
                      {.mutates = {"y", "z", "w"}, .names = "x, y, z, w"});
-  EXPECT_EQ(f.op().schema().str(), "_tenon_testing::f(Tensor x, Tensor(a1!)? y, Tensor(a2!)[] z, Tensor(a3!)?[] w) -> ()");
+  EXPECT_EQ(f.op().schema().str(),
+            "_tenon_testing::f(Tensor x, Tensor(a1!)? y, Tensor(a2!)[] z, Tensor(a3!)?[] w) -> ()");
   Tensor a = randn({3}), b = randn({3});
   std::vector<Tensor> z = {randn({3}), randn({3})};
   std::vector<std::optional<Tensor>> w = {randn({3}), std::nullopt, randn({3})};
@@ -246,7 +259,8 @@ TEST(TestCustomOpAPI, library_register_fake_source) {
   lib.def("low(Tensor x) -> Tensor");
   lib.def("low.overload(Tensor x, Tensor y) -> Tensor");
   library::register_fake("_tenon_sources::low", fake, &lib);
-  library::register_fake("_tenon_sources::low.overload", [](const Tensor& x, const Tensor&) { return empty_like(x); }, &lib);
+  library::register_fake(
+      "_tenon_sources::low.overload", [](const Tensor& x, const Tensor&) { return empty_like(x); }, &lib);
   auto method = custom_op("_tenon_sources::method", cloned, {.names = "x"});
   method.register_fake(fake);
   auto by_handle = custom_op("_tenon_sources::handle", cloned, {.names = "x"});
@@ -255,7 +269,9 @@ TEST(TestCustomOpAPI, library_register_fake_source) {
   library::register_fake("_tenon_sources::name", fake);
   auto none = custom_op("_tenon_sources::none", cloned, {.names = "x"});
   for (const char* name : {"low", "low.overload", "method", "handle", "name"})
-    EXPECT_THAT(library::fake_source(std::string("_tenon_sources::") + name), ContainsRegex("custom_ops_api_test.cpp:[0-9]+")) << name;
+    EXPECT_THAT(library::fake_source(std::string("_tenon_sources::") + name),
+                ContainsRegex("custom_ops_api_test.cpp:[0-9]+"))
+        << name;
   EXPECT_EQ(library::fake_source(none), "");
 }
 
@@ -324,7 +340,9 @@ TEST(TestCustomOpAPI, library_register_autograd) {
   for (int mode = 0; mode < 3; ++mode) {
     auto sine = custom_op("mylib::plain_sin", plain_sin, {.names = "x"});
     bool called = false;
-    auto setup = [](AutogradContext& ctx, const Inputs& inputs, Outputs) { ctx.save_for_backward({inputs["x"].tensor()}); };
+    auto setup = [](AutogradContext& ctx, const Inputs& inputs, Outputs) {
+      ctx.save_for_backward({inputs["x"].tensor()});
+    };
     auto backward = [&](AutogradContext& ctx, const Tensor& grad) {
       called = true;
       return grad * ctx.saved_tensors()[0].cos();
@@ -346,7 +364,9 @@ TEST(TestCustomOpAPI, library_register_autograd_low_level) {
     dispatch::Operator& op = lib.def("sin5(Tensor x) -> Tensor");
     lib.impl("sin5", plain_sin, KernelKey::CPU);
     bool called = false;
-    auto setup = [](AutogradContext& ctx, const Inputs& inputs, Outputs) { ctx.save_for_backward({inputs[0].tensor()}); };
+    auto setup = [](AutogradContext& ctx, const Inputs& inputs, Outputs) {
+      ctx.save_for_backward({inputs[0].tensor()});
+    };
     auto backward = [&](AutogradContext& ctx, const Tensor& grad) {
       called = true;
       return grad * ctx.saved_tensors()[0].cos();
@@ -398,7 +418,8 @@ TEST(TestCustomOpAPI, compile) {
                                  for (int64_t column = 0; column < weight.sizes()[0]; ++column) {
                                    float sum = bias.data<float>()[column];
                                    for (int64_t at = 0; at < x.sizes()[1]; ++at)
-                                     sum += x.data<float>()[row * x.sizes()[1] + at] * weight.data<float>()[column * x.sizes()[1] + at];
+                                     sum += x.data<float>()[row * x.sizes()[1] + at] *
+                                            weight.data<float>()[column * x.sizes()[1] + at];
                                    out.data<float>()[row * weight.sizes()[0] + column] = sum;
                                  }
                                return out;
@@ -410,18 +431,21 @@ TEST(TestCustomOpAPI, compile) {
     TENON_CHECK(bool(x.size(1) == weight.size(1)), "sizes differ");
     return empty({x.size(0), weight.size(0)}, TensorOptions(x.dtype(), x.device()));
   });
-  Tensor x = tensor({1.f, 2.f, 3.f, 4.f}).view({2, 2}), weight = tensor({1.f, 0.f, 2.f, -1.f}).view({2, 2}), bias = tensor({0.5f, 1.f});
+  Tensor x = tensor({1.f, 2.f, 3.f, 4.f}).view({2, 2}), weight = tensor({1.f, 0.f, 2.f, -1.f}).view({2, 2}),
+         bias = tensor({0.5f, 1.f});
   Tensor expected = tensor({1.5f, 1.f, 3.5f, 3.f}).view({2, 2});
   for (const char* backend : {"eager", "aot_eager", "inductor"}) {
     called = faked = 0;
-    auto compiled = tenon::compile([&](Tensor a, Tensor b, Tensor c) { return linear_op(a, b, c); }, {.fullgraph = true, .backend = backend});
+    auto compiled = tenon::compile([&](Tensor a, Tensor b, Tensor c) { return linear_op(a, b, c); },
+                                   {.fullgraph = true, .backend = backend});
     expect_equal(compiled(x, weight, bias), expected);
     EXPECT_EQ(called, 1) << backend;
     EXPECT_GE(faked, 1) << backend;
     EXPECT_EQ(compiled.compile_count(), 1) << backend;
   }
   // Among other operators, its neighbours are still fused.
-  auto mixed = tenon::compile([&](Tensor a, Tensor b, Tensor c) { return linear_op(a.relu() * 2, b, c).sin() + 1; }, {.fullgraph = true});
+  auto mixed = tenon::compile([&](Tensor a, Tensor b, Tensor c) { return linear_op(a.relu() * 2, b, c).sin() + 1; },
+                              {.fullgraph = true});
   expect_equal(mixed(x, weight, bias), linear_op(x.relu() * 2, weight, bias).sin() + 1);
 }
 

@@ -90,7 +90,8 @@ TEST(TestCustomOp, basic_make_fx) {
 TEST(TestCustomOp, not_implemented_error) {
   auto& foo = legacy::custom_op(kFoo, "(Tensor x) -> Tensor");
   EXPECT_THAT(error_of([&] { call_one(foo, randn({3})); }), HasSubstr("cpu impl registered"));
-  EXPECT_THAT(error_of([&] { call_one(foo, empty({3}, TensorOptions(kFloat32, kMeta))); }), HasSubstr("no fake impl or Meta kernel"));
+  EXPECT_THAT(error_of([&] { call_one(foo, empty({3}, TensorOptions(kFloat32, kMeta))); }),
+              HasSubstr("no fake impl or Meta kernel"));
   legacy::destroy(kFoo);
   legacy::custom_op(kNs + "::bar", "(int[] sizes) -> Tensor");
   const Ints sizes = {1, 2, 3};
@@ -141,7 +142,8 @@ TEST(TestCustomOp, data_dependent_compile) {
   EXPECT_EQ(f.explain().breaks, std::vector<std::string>{"dynamic shape operator: _tenon_testing::nonzero"});
 }
 
-// The document expects this to fail to be one graph, and so do we: sizes from data break the graph however dynamic it is.
+// The document expects this to fail to be one graph, and so do we: sizes from data break the graph however dynamic it
+// is.
 TEST(TestCustomOp, data_dependent_nms_dynamic_compile) {
   auto nms = sample_nms();
   auto f = compile([&](Tensor boxes, Tensor scores, double limit) { return nms(boxes.clone(), scores, limit).clone(); },
@@ -169,7 +171,8 @@ TEST(TestCustomOp, abstract_impl_on_existing_op_with_meta) {
   lib.def("foo(Tensor x) -> Tensor");
   auto sine = [](const Tensor& x) { return x.sin(); };
   lib.impl("foo", sine, "Meta");
-  EXPECT_THAT(error_of([&] { library::register_fake(kFoo, sine, &lib); }), ContainsRegex("already has .*Meta implementation"));
+  EXPECT_THAT(error_of([&] { library::register_fake(kFoo, sine, &lib); }),
+              ContainsRegex("already has .*Meta implementation"));
 }
 
 TEST(TestCustomOp, abstract_impl_on_existing_op_with_CompositeImplicitAutograd) {

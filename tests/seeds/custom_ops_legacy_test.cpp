@@ -22,7 +22,8 @@ AnyValue save_first(const Inputs& inputs, Outputs) { return AnyValue(inputs["xs"
 TEST(TestCustomOp, lifetime) {
   auto& first = legacy::custom_op<Tensor(const Tensor&)>(kFoo, {.names = "x"});
   EXPECT_EQ(&legacy::get_op(kFoo), &first);
-  EXPECT_THAT(error_of([] { legacy::custom_op<Tensor(const Tensor&)>(kFoo, {.names = "x"}); }), HasSubstr("multiple times"));
+  EXPECT_THAT(error_of([] { legacy::custom_op<Tensor(const Tensor&)>(kFoo, {.names = "x"}); }),
+              HasSubstr("multiple times"));
   legacy::destroy(kFoo);
   EXPECT_THAT(error_of([] { legacy::get_op(kFoo); }), HasSubstr("there is no operator"));
   Tensor x = randn({3});
@@ -78,7 +79,8 @@ TEST(TestCustomOp, backward_partially_registered) {
     return AnyValue(grads[0].tensor() * saved.tensor().cos());
   });
   Tensor x = leaf({});
-  EXPECT_THAT(error_of([&] { op({Value(x)})[0].tensor().backward(); }), HasSubstr("unable to find a 'save_for_backward'"));
+  EXPECT_THAT(error_of([&] { op({Value(x)})[0].tensor().backward(); }),
+              HasSubstr("unable to find a 'save_for_backward'"));
 }
 
 TEST(TestCustomOp, save_for_backward_inputs_are_namedtuple) {
@@ -102,7 +104,8 @@ TEST(TestCustomOp, save_for_backward_inputs_are_namedtuple) {
 }
 
 // Runs an operator of one result on `args`, and backward; gives the error.
-std::string backward_error(const char* schema, legacy::Save save, legacy::Backward backward, const std::vector<Value>& args) {
+std::string backward_error(const char* schema, legacy::Save save, legacy::Backward backward,
+                           const std::vector<Value>& args) {
   Foo op(schema);
   // The sine of the first tensor, whatever the schema.
   auto kernel = [](dispatch::Call& call) {
@@ -120,11 +123,15 @@ std::string backward_error(const char* schema, legacy::Save save, legacy::Backwa
   return error_of([&] { y.backward(); });
 }
 
-Tensor formula(const AnyValue& saved, const std::vector<AnyValue>& grads) { return grads[0].tensor() * saved.tensor().cos(); }
+Tensor formula(const AnyValue& saved, const std::vector<AnyValue>& grads) {
+  return grads[0].tensor() * saved.tensor().cos();
+}
 
 TEST(TestCustomOp, backward_returns_dict) {
   Tensor x = leaf({});
-  auto backward = [](AutogradContext&, const AnyValue& saved, const std::vector<AnyValue>& grads) { return AnyValue(formula(saved, grads)); };
+  auto backward = [](AutogradContext&, const AnyValue& saved, const std::vector<AnyValue>& grads) {
+    return AnyValue(formula(saved, grads));
+  };
   EXPECT_THAT(backward_error("(Tensor x) -> Tensor", save_x, backward, {Value(x)}), HasSubstr("to be a dict"));
 }
 
@@ -141,7 +148,8 @@ TEST(TestCustomOp, backward_dict_grad_for_nontensor) {
   auto backward = [](AutogradContext&, const AnyValue& saved, const std::vector<AnyValue>& grads) {
     return dict({{"x", formula(saved, grads)}, {"dim", AnyValue()}});
   };
-  EXPECT_THAT(backward_error("(Tensor x, int dim) -> Tensor", save_x, backward, {Value(x), Value(32)}), HasSubstr("non-Tensor-like types"));
+  EXPECT_THAT(backward_error("(Tensor x, int dim) -> Tensor", save_x, backward, {Value(x), Value(32)}),
+              HasSubstr("non-Tensor-like types"));
 }
 
 TEST(TestCustomOp, backward_dict_requires_keys_for_input_tensors) {
@@ -167,7 +175,8 @@ TEST(TestCustomOp, backward_grads_are_tensor_or_none) {
   auto backward = [](AutogradContext&, const AnyValue& saved, const std::vector<AnyValue>& grads) {
     return dict({{"x", AnyValue(AnyValue::List{AnyValue(formula(saved, grads))})}});
   };
-  EXPECT_THAT(backward_error("(Tensor x) -> Tensor", save_x, backward, {Value(x)}), HasSubstr("either None or a Tensor"));
+  EXPECT_THAT(backward_error("(Tensor x) -> Tensor", save_x, backward, {Value(x)}),
+              HasSubstr("either None or a Tensor"));
 }
 
 std::string list_error(const std::function<AnyValue(Tensor)>& gradients) {
@@ -179,7 +188,8 @@ std::string list_error(const std::function<AnyValue(Tensor)>& gradients) {
 }
 
 TEST(TestCustomOp, backward_tensorlist_input_requires_list_grads_with_same_numel) {
-  EXPECT_THAT(list_error([](Tensor g) { return AnyValue(AnyValue::List{AnyValue(g), AnyValue()}); }), HasSubstr("3 gradients but got 2"));
+  EXPECT_THAT(list_error([](Tensor g) { return AnyValue(AnyValue::List{AnyValue(g), AnyValue()}); }),
+              HasSubstr("3 gradients but got 2"));
 }
 
 TEST(TestCustomOp, backward_tensorlist_input_requires_list_grads_none_or_Tensor) {
@@ -193,11 +203,14 @@ TEST(TestCustomOp, backward_tensorlist_input_requires_list_grads) {
   EXPECT_THAT(list_error([](Tensor) { return AnyValue(); }), HasSubstr("list of gradients"));
 }
 
-AnyValue no_backward(AutogradContext&, const AnyValue&, const std::vector<AnyValue>&) { return dict({{"xs", AnyValue()}}); }
+AnyValue no_backward(AutogradContext&, const AnyValue&, const std::vector<AnyValue>&) {
+  return dict({{"xs", AnyValue()}});
+}
 
 TEST(TestCustomOp, backward_output_differentiability_type) {
   Foo op("(Tensor[] xs) -> Tensor");
-  EXPECT_THAT(error_of([] { legacy::impl_backward(kFoo, no_backward, AnyValue(true)); }), HasSubstr("output_differentiability"));
+  EXPECT_THAT(error_of([] { legacy::impl_backward(kFoo, no_backward, AnyValue(true)); }),
+              HasSubstr("output_differentiability"));
 }
 
 TEST(TestCustomOp, backward_output_differentiability_numel) {
@@ -208,9 +221,8 @@ TEST(TestCustomOp, backward_output_differentiability_numel) {
 
 TEST(TestCustomOp, backward_output_differentiability_tensorlist) {
   Foo op("(Tensor x) -> (Tensor[], Tensor)");
-  legacy::impl(kFoo, [](const Tensor& x) {
-    return std::tuple<std::vector<Tensor>, Tensor>({x.clone(), x.clone()}, x.clone());
-  });
+  legacy::impl(
+      kFoo, [](const Tensor& x) { return std::tuple<std::vector<Tensor>, Tensor>({x.clone(), x.clone()}, x.clone()); });
   legacy::impl_save_for_backward(kFoo, [](const Inputs&, Outputs) { return AnyValue(AnyValue::List()); });
   legacy::impl_backward(
       kFoo,
@@ -233,7 +245,8 @@ TEST(TestCustomOp, backward_output_differentiability_non_tensor) {
   legacy::impl(kFoo, [](const Tensor& x) { return std::tuple<Tensor, int64_t>(x.clone(), 3); });
   legacy::impl_save_for_backward(kFoo, [](const Inputs&, Outputs) { return AnyValue(AnyValue::List()); });
   legacy::impl_backward(
-      kFoo, [](AutogradContext&, const AnyValue&, const std::vector<AnyValue>& grads) { return dict({{"x", grads[0]}}); },
+      kFoo,
+      [](AutogradContext&, const AnyValue&, const std::vector<AnyValue>& grads) { return dict({{"x", grads[0]}}); },
       AnyValue(AnyValue::List{AnyValue(true), AnyValue(true)}));
   Tensor x = leaf({3});
   EXPECT_THAT(error_of([&] { op({Value(x)}); }), HasSubstr("is not a Tensor"));
@@ -260,7 +273,8 @@ TEST(TestCustomOp, impl_on_existing_op_with_cpu_registration) {
 
 // Both sides of the backward are refused.
 void expect_backward_refused(const char* regex) {
-  EXPECT_THAT(error_of([] { legacy::impl_save_for_backward(kFoo, [](const Inputs&, Outputs) { return AnyValue(); }); }), ContainsRegex(regex));
+  EXPECT_THAT(error_of([] { legacy::impl_save_for_backward(kFoo, [](const Inputs&, Outputs) { return AnyValue(); }); }),
+              ContainsRegex(regex));
   EXPECT_THAT(error_of([] { legacy::impl_backward(kFoo, no_backward); }), ContainsRegex(regex));
 }
 

@@ -8,7 +8,10 @@ namespace {
 // A source as an author who knows libtorch writes it.
 struct PassThrough : public torch::autograd::Function<PassThrough> {
   static torch::Tensor forward(torch::autograd::AutogradContext*, const torch::Tensor& x) { return x; }
-  static torch::autograd::variable_list backward(torch::autograd::AutogradContext*, torch::autograd::variable_list grads) { return grads; }
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext*,
+                                                 torch::autograd::variable_list grads) {
+    return grads;
+  }
 };
 
 torch::Tensor pass_through(const torch::Tensor& x) { return PassThrough::apply(x); }
@@ -40,7 +43,9 @@ struct DelayedError : autograd::Function<DelayedError> {
     const Value args[] = {Value(x)};
     return dispatch::call_boxed(*op, args)[0].take_tensor();
   }
-  static std::vector<Tensor> backward(AutogradContext*, std::vector<Tensor>) { fail("[delayed_error] not implemented"); }
+  static std::vector<Tensor> backward(AutogradContext*, std::vector<Tensor>) {
+    fail("[delayed_error] not implemented");
+  }
 };
 
 class MiniOpTest : public ::testing::Test {
@@ -54,7 +59,9 @@ class MiniOpTest : public ::testing::Test {
     lib.def("incorrect_schema(Tensor x) -> Tensor");
     lib.impl("incorrect_schema", [](const Tensor& x) { return x.slice(0); }, "CompositeExplicitAutograd");
   }
-  Tensor call(const std::string& name, const Tensor& x) { return call_by_name(kNs + "::" + name, {Value(x)})[0].take_tensor(); }
+  Tensor call(const std::string& name, const Tensor& x) {
+    return call_by_name(kNs + "::" + name, {Value(x)})[0].take_tensor();
+  }
   Library lib;
 };
 

@@ -25,21 +25,25 @@ TEST(TestCustomOp, invalid_qualname) {
 
 TEST(TestCustomOp, unsupported_schemas) {
   for (const char* schema : {"(Tensor(a!) x) -> Tensor(a)", "(Tensor(a) x) -> Tensor(a)", "(Tensor x) -> ()"})
-    EXPECT_THAT(error_of([&] { legacy::custom_op(kNs + "::foo", schema); }), HasSubstr("only supports functional")) << schema;
+    EXPECT_THAT(error_of([&] { legacy::custom_op(kNs + "::foo", schema); }), HasSubstr("only supports functional"))
+        << schema;
   EXPECT_THAT(error_of([] { legacy::custom_op(kNs + "::foo", "(Tensor self) -> ()"); }), HasSubstr("self"));
 }
 
 TEST(TestCustomOp, schema_matches_signature) {
   using One = Tensor(const Tensor&);
   using Two = Tensor(const Tensor&, const Tensor&);
-  auto given = [](const char* schema, auto type) { return error_of([&] { legacy::custom_op(kNs + "::blah", schema, type); }); };
+  auto given = [](const char* schema, auto type) {
+    return error_of([&] { legacy::custom_op(kNs + "::blah", schema, type); });
+  };
   EXPECT_THAT(given("(Tensor y, Tensor z) -> Tensor", std::type_identity<One>()), HasSubstr("signature to match"));
   EXPECT_THAT(given("(Tensor y) -> Tensor", std::type_identity<Two>()), HasSubstr("signature to match"));
   EXPECT_THAT(given("(Tensor x, *, float y) -> Tensor", std::type_identity<Two>()), HasSubstr("signature to match"));
   EXPECT_THAT(given("(Tensor x) -> (Tensor, Tensor)", std::type_identity<One>()), HasSubstr("signature to match"));
   EXPECT_THAT(given("(Tensor x) -> int", std::type_identity<One>()), HasSubstr("result 0 is Tensor, expected int"));
   // Names that do not fit the parameters are refused too.
-  EXPECT_THAT(error_of([] { legacy::custom_op<Two>(kNs + "::blah", {.names = "x"}); }), HasSubstr("2 parameters, but 1 names"));
+  EXPECT_THAT(error_of([] { legacy::custom_op<Two>(kNs + "::blah", {.names = "x"}); }),
+              HasSubstr("2 parameters, but 1 names"));
   EXPECT_EQ(given("(Tensor x, *, Tensor y) -> Tensor", std::type_identity<Two>()), "no error");
   legacy::destroy(kNs + "::blah");
 }
@@ -47,14 +51,18 @@ TEST(TestCustomOp, schema_matches_signature) {
 TEST(TestCustomOp, infer_schema_supported) {
   using Optional = std::optional<Tensor>;
   EXPECT_EQ(inferred<Tensor(Tensor)>({.names = "x"}), "(Tensor x) -> Tensor");
-  EXPECT_EQ((inferred<Tensor(Tensor, int64_t, double)>({.names = "x, *, y, z"})), "(Tensor x, *, SymInt y, float z) -> Tensor");
+  EXPECT_EQ((inferred<Tensor(Tensor, int64_t, double)>({.names = "x, *, y, z"})),
+            "(Tensor x, *, SymInt y, float z) -> Tensor");
   EXPECT_EQ(inferred<Tensor(Tensor)>({.names = "*, y"}), "(*, Tensor y) -> Tensor");
-  EXPECT_EQ((inferred<std::tuple<Tensor, int64_t, double, bool>(const Tensor&, SymInt, bool, double, Dtype, Device, Scalar)>(
-                {.names = "x, y, z, a, b, c, d"})),
-            "(Tensor x, SymInt y, bool z, float a, ScalarType b, Device c, Scalar d) -> (Tensor, SymInt, float, bool)");
-  EXPECT_EQ((inferred<std::vector<Tensor>(Tensor, std::vector<Tensor>, Optional, std::vector<Optional>)>({.names = "x, y, z, w"})),
+  EXPECT_EQ(
+      (inferred<std::tuple<Tensor, int64_t, double, bool>(const Tensor&, SymInt, bool, double, Dtype, Device, Scalar)>(
+          {.names = "x, y, z, a, b, c, d"})),
+      "(Tensor x, SymInt y, bool z, float a, ScalarType b, Device c, Scalar d) -> (Tensor, SymInt, float, bool)");
+  EXPECT_EQ((inferred<std::vector<Tensor>(Tensor, std::vector<Tensor>, Optional, std::vector<Optional>)>(
+                {.names = "x, y, z, w"})),
             "(Tensor x, Tensor[] y, Tensor? z, Tensor?[] w) -> Tensor[]");
-  EXPECT_EQ((inferred<std::tuple<std::vector<Tensor>, Tensor>(Tensor)>({.names = "x"})), "(Tensor x) -> (Tensor[], Tensor)");
+  EXPECT_EQ((inferred<std::tuple<std::vector<Tensor>, Tensor>(Tensor)>({.names = "x"})),
+            "(Tensor x) -> (Tensor[], Tensor)");
   EXPECT_EQ(inferred<Tensor()>({}), "() -> Tensor");
   EXPECT_EQ(inferred<void(Tensor)>({.names = "x"}), "(Tensor x) -> ()");
   using G = void(Tensor, std::vector<Tensor>, std::vector<Tensor>, std::vector<Optional>);
@@ -69,7 +77,8 @@ TEST(TestCustomOp, infer_schema_unsupported) {
   static_assert(!dispatch::HasSchemaType<int> && std::is_same_v<dispatch::SuggestedType<int>, int64_t>);
   static_assert(!dispatch::HasSchemaType<std::vector<std::string>> && !dispatch::HasSchemaType<void (*)()>);
   static_assert(!dispatch::HasSchemaType<std::vector<std::optional<int64_t>>>);
-  EXPECT_THAT(error_of([] { inferred<Tensor(Tensor, int64_t)>({.names = "x, y", .mutates = {"y"}}); }), HasSubstr("can be mutated"));
+  EXPECT_THAT(error_of([] { inferred<Tensor(Tensor, int64_t)>({.names = "x, y", .mutates = {"y"}}); }),
+              HasSubstr("can be mutated"));
   EXPECT_THAT(error_of([] { inferred<Tensor(Tensor, int64_t)>({.names = "x"}); }), HasSubstr("names were given"));
 }
 
@@ -92,7 +101,8 @@ void returns_multi(const T& example) {
   const Value args[] = {Value(x)};
   dispatch::Results results = dispatch::call_boxed(op, args);
   ASSERT_EQ(results.size(), 2u);
-  for (const Value& result : results) EXPECT_EQ(AnyValue(result), AnyValue(dispatch::to_value(example))) << op.schema().str();
+  for (const Value& result : results)
+    EXPECT_EQ(AnyValue(result), AnyValue(dispatch::to_value(example))) << op.schema().str();
   legacy::destroy(kNs + "::foo");
 }
 
@@ -192,7 +202,8 @@ TEST(TestCustomOp, unsupported_param_types) {
   static_assert(!HasSchemaType<SuggestedType<std::tuple<int64_t, double>>>);
   static_assert(!HasSchemaType<std::function<void()>>);
   // The same from a schema's text.
-  EXPECT_THAT(error_of([] { schema::parse("foo(Tensor x, Callable y) -> Tensor"); }), HasSubstr("unknown type specifier"));
+  EXPECT_THAT(error_of([] { schema::parse("foo(Tensor x, Callable y) -> Tensor"); }),
+              HasSubstr("unknown type specifier"));
 }
 
 TEST(TestCustomOp, supported_schemas) {
@@ -224,9 +235,11 @@ TEST(TestCustomOp, supported_schemas) {
 TEST(TestCustomOp, reserved_ns) {
   for (const char* ns : {"prim", "prims", "aten", "at", "torch", "pytorch"}) {
     std::string name = std::string(ns) + "::foo";
-    EXPECT_THAT(error_of([&] { legacy::custom_op(name, "(Tensor x) -> Tensor"); }), HasSubstr("is a reserved namespace"));
+    EXPECT_THAT(error_of([&] { legacy::custom_op(name, "(Tensor x) -> Tensor"); }),
+                HasSubstr("is a reserved namespace"));
     EXPECT_THAT(error_of([&] { custom_op(name + "2", plain_sin); }), HasSubstr("is a reserved namespace"));
-    EXPECT_THAT(error_of([&] { Library(ns, Library::Kind::Fragment).def("foo(Tensor x) -> Tensor"); }), HasSubstr("is a reserved namespace"));
+    EXPECT_THAT(error_of([&] { Library(ns, Library::Kind::Fragment).def("foo(Tensor x) -> Tensor"); }),
+                HasSubstr("is a reserved namespace"));
   }
 }
 
@@ -258,7 +271,8 @@ TEST(TestCustomOp, is_tensorlist_like_type) {
   using library::is_tensorlist_like;
   auto argument = [](const char* text) { return schema::parse(text).arguments[0].type; };
   EXPECT_TRUE(is_tensorlist_like(schema::parse("where(Tensor condition) -> Tensor[]").returns[0].type));
-  EXPECT_TRUE(is_tensorlist_like(schema::parse("index.Tensor(Tensor self, Tensor?[] indices) -> Tensor").arguments[1].type));
+  EXPECT_TRUE(
+      is_tensorlist_like(schema::parse("index.Tensor(Tensor self, Tensor?[] indices) -> Tensor").arguments[1].type));
   EXPECT_TRUE(is_tensorlist_like(argument("foo(Tensor[]? x) -> ()")));
   EXPECT_TRUE(is_tensorlist_like(argument("foo(Tensor?[]? x) -> ()")));
   EXPECT_FALSE(is_tensorlist_like(dispatch::find_operator("aten::sin").schema().arguments[0].type));
@@ -299,7 +313,8 @@ TEST(TestCustomOp, resolve_packet) {
 }
 
 TEST(TestCustomOp, define_bad_schema) {
-  EXPECT_THAT(error_of([] { library::define(kNs + "::foo", "foo(Tensor x) -> Tensor"); }), HasSubstr("expected schema to look like"));
+  EXPECT_THAT(error_of([] { library::define(kNs + "::foo", "foo(Tensor x) -> Tensor"); }),
+              HasSubstr("expected schema to look like"));
 }
 
 Tensor call_one(const std::string& name, const Tensor& x) { return call_by_name(name, {Value(x)})[0].tensor(); }
@@ -360,7 +375,8 @@ TEST(TestCustomOp, impl_device_function) {
 }
 
 TEST(TestCustomOp, impl_device_invalid) {
-  EXPECT_THAT(error_of([] { library::impl("blah::blah", {"somethingsomething"}, plain_sin); }), HasSubstr("Expected one of cpu, cuda"));
+  EXPECT_THAT(error_of([] { library::impl("blah::blah", {"somethingsomething"}, plain_sin); }),
+              HasSubstr("Expected one of cpu, cuda"));
 }
 
 // What to write where a parameter is a tuple: a list of its elements' type.
@@ -389,7 +405,8 @@ TEST(TestTypeConversion, optional) {
 }
 
 TEST(TestTypeConversion, mixed_types) {
-  static_assert(std::is_same_v<dispatch::SuggestedType<std::tuple<int64_t, double>>, std::vector<std::variant<int64_t, double>>>);
+  static_assert(
+      std::is_same_v<dispatch::SuggestedType<std::tuple<int64_t, double>>, std::vector<std::variant<int64_t, double>>>);
   static_assert(std::is_same_v<dispatch::SuggestedType<std::tuple<int64_t, double, std::string>>,
                                std::vector<std::variant<int64_t, double, std::string>>>);
 }

@@ -12,8 +12,8 @@
 //   };
 //   Tensor y = Cube::apply(x);
 //
-// `forward` runs without recording. `backward` gives one gradient per argument of `forward`, an undefined tensor for those without
-// one; each tensor of a vector argument counts as an argument.
+// `forward` runs without recording. `backward` gives one gradient per argument of `forward`, an undefined tensor for
+// those without one; each tensor of a vector argument counts as an argument.
 #pragma once
 
 #include <tenon/autograd/grad_mode.h>
@@ -66,7 +66,7 @@ class AutogradContext {
     uint32_t output = 0;  // of a saved result
   };
   std::vector<Saved> saved_;
-  std::vector<bool> needs_;  // during forward
+  std::vector<bool> needs_;       // during forward
   std::vector<uint32_t> counts_;  // tensors of each argument
   bool materialize_ = true;
   bool released_ = false;
@@ -77,14 +77,18 @@ class FunctionNode final : public Node {
  public:
   // Gets one gradient per result, gives one per argument.
   using Backward = std::function<std::vector<Tensor>(AutogradContext&, std::vector<Tensor>)>;
-  FunctionNode(std::string_view name, Backward backward) : Node(name), backward_(std::move(backward)) { context_.node_ = this; }
+  FunctionNode(std::string_view name, Backward backward) : Node(name), backward_(std::move(backward)) {
+    context_.node_ = this;
+  }
 
   AutogradContext& context() { return context_; }
   const AutogradContext& context() const { return context_; }
 
-  // Before forward: the arguments, undefined where one is no tensor; `counts` says how many each argument of the caller's gave.
+  // Before forward: the arguments, undefined where one is no tensor; `counts` says how many each argument of the
+  // caller's gave.
   void connect(std::span<const Tensor> arguments, std::vector<uint32_t> counts);
-  // After forward: gives the results their history, and saves. Results that are arguments are replaced by aliases of them.
+  // After forward: gives the results their history, and saves. Results that are arguments are replaced by aliases of
+  // them.
   void finish(std::span<const Tensor> arguments, std::vector<Tensor>& results);
 
   std::vector<Tensor> apply(std::vector<Tensor> gradients) override;
@@ -110,8 +114,12 @@ void observe_function(std::string_view name);
 std::string type_name(const std::type_info& type);
 
 inline void flatten(std::vector<Tensor>& flat, const Tensor& tensor) { flat.push_back(tensor); }
-inline void flatten(std::vector<Tensor>& flat, const std::optional<Tensor>& tensor) { flat.push_back(tensor.value_or(Tensor())); }
-inline void flatten(std::vector<Tensor>& flat, const std::vector<Tensor>& list) { flat.insert(flat.end(), list.begin(), list.end()); }
+inline void flatten(std::vector<Tensor>& flat, const std::optional<Tensor>& tensor) {
+  flat.push_back(tensor.value_or(Tensor()));
+}
+inline void flatten(std::vector<Tensor>& flat, const std::vector<Tensor>& list) {
+  flat.insert(flat.end(), list.begin(), list.end());
+}
 template <typename T>
 void flatten(std::vector<Tensor>& flat, const T&) {
   flat.emplace_back();
@@ -124,7 +132,8 @@ class Function {
  public:
   template <typename... Args>
   static auto apply(Args&&... args) {
-    using R = std::remove_cvref_t<decltype(T::forward(static_cast<AutogradContext*>(nullptr), std::forward<Args>(args)...))>;
+    using R =
+        std::remove_cvref_t<decltype(T::forward(static_cast<AutogradContext*>(nullptr), std::forward<Args>(args)...))>;
     static_assert(std::is_same_v<R, Tensor> || std::is_same_v<R, std::vector<Tensor>>,
                   "forward of an autograd::Function returns a Tensor or a std::vector<Tensor>");
     std::vector<Tensor> arguments;
@@ -138,8 +147,9 @@ class Function {
     bool recorded = detail::records(arguments);
     static const std::string name = detail::type_name(typeid(T));
     if (recorded) detail::observe_function(name);
-    auto node = make_ref<FunctionNode>(
-        name, [](AutogradContext& context, std::vector<Tensor> gradients) { return T::backward(&context, std::move(gradients)); });
+    auto node = make_ref<FunctionNode>(name, [](AutogradContext& context, std::vector<Tensor> gradients) {
+      return T::backward(&context, std::move(gradients));
+    });
     node->connect(arguments, std::move(counts));
     std::vector<Tensor> results;
     {

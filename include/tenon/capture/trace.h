@@ -2,7 +2,8 @@
 //
 //   graph::Graph graph = trace([](Tensor x) { return x.sin().sum(); }, Tracing::Symbolic, x);
 //
-// The function runs on fakes of its arguments below autograd: views and in-place operators stand in the graph as they were called.
+// The function runs on fakes of its arguments below autograd: views and in-place operators stand in the graph as they
+// were called.
 #pragma once
 
 #include <tenon/capture/compile.h>

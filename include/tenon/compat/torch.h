@@ -34,6 +34,13 @@ T unpack(const IValue& value) {
   else
     return value.string();
 }
+// The words of a failed TORCH_CHECK, one after the other; without any, the condition.
+template <typename... Words>
+std::string check_message(const char* condition, const Words&... words) {
+  std::string text;
+  ((text += fmt::format("{}", words)), ...);
+  return text.empty() ? fmt::format("expected {} to be true", condition) : text;
+}
 }  // namespace compat
 
 // A list whose elements are all of one type.
@@ -91,7 +98,8 @@ using tenon::Tensor;
 using tenon::TensorOptions;
 using ScalarType = tenon::Dtype;
 using Library = tenon::dispatch::Library;
-inline constexpr tenon::Dtype kFloat = tenon::kFloat32, kDouble = tenon::kFloat64, kLong = tenon::kInt64, kInt = tenon::kInt32;
+inline constexpr tenon::Dtype kFloat = tenon::kFloat32, kDouble = tenon::kFloat64, kLong = tenon::kInt64,
+                              kInt = tenon::kInt32;
 
 namespace autograd {
 using tenon::autograd::AutogradContext;
@@ -107,4 +115,5 @@ using AutoGradMode = tenon::autograd::SetGradMode;
 #define TORCH_LIBRARY(ns, m) TENON_LIBRARY(ns, m)
 #define TORCH_LIBRARY_FRAGMENT(ns, m) TENON_LIBRARY_FRAGMENT(ns, m)
 #define TORCH_LIBRARY_IMPL(ns, key, m) TENON_LIBRARY_IMPL(ns, key, m)
-#define TORCH_CHECK(condition, ...) TENON_CHECK(condition, "{}", ::fmt::format("" __VA_ARGS__))
+#define TORCH_CHECK(condition, ...) \
+  TENON_CHECK(condition, "{}", ::c10::compat::check_message(#condition __VA_OPT__(, ) __VA_ARGS__))

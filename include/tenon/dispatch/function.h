@@ -7,14 +7,19 @@
 namespace tenon::dispatch {
 namespace detail {
 
-template <> struct Reader<std::string> { static std::string read(const Value& v) { return std::string(v.string()); } };
-template <> struct Reader<std::vector<int64_t>> {
+template <>
+struct Reader<std::string> {
+  static std::string read(const Value& v) { return std::string(v.string()); }
+};
+template <>
+struct Reader<std::vector<int64_t>> {
   static std::vector<int64_t> read(const Value& v) {
     Ints list = v.ints();
     return {list.begin(), list.end()};
   }
 };
-template <> struct Reader<std::vector<SymInt>> {
+template <>
+struct Reader<std::vector<SymInt>> {
   static std::vector<SymInt> read(const Value& v) {
     SymInts list = v.sym_ints();
     return {list.begin(), list.end()};
@@ -74,7 +79,8 @@ template <typename F>
 KernelFunction to_kernel(F function) {
   using Types = detail::FunctionTypesOf<F>;
   return [function = std::move(function)](Call& call) mutable {
-    detail::invoke_typed(function, call, std::type_identity<typename Types::Arguments>(), std::type_identity<typename Types::Result>());
+    detail::invoke_typed(function, call, std::type_identity<typename Types::Arguments>(),
+                         std::type_identity<typename Types::Result>());
   };
 }
 

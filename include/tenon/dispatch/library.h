@@ -2,7 +2,8 @@
 //
 //   TENON_LIBRARY(mylib, m) {
 //     m.def("scale(Tensor x, float by) -> Tensor");
-//     m.def("twice", [](const Tensor& x) { return x + x; });     // schema from the type; a composite of other operators
+//     m.def("twice", [](const Tensor& x) { return x + x; });     // schema from the type; a composite of other
+//     operators
 //   }
 //   TENON_LIBRARY_IMPL(mylib, CPU, m) { m.impl("scale", scale_cpu); }
 //
@@ -42,9 +43,10 @@ class Library {
   void reset();
 
   // "name.overload(Tensor x) -> Tensor".
-  Operator& def(std::string_view schema, std::vector<Tag> tags = {}, std::source_location where = std::source_location::current());
-  // A name, the schema being that of the function, or a schema; the function is a composite of other operators, through which
-  // autograd and capture see.
+  Operator& def(std::string_view schema, std::vector<Tag> tags = {},
+                std::source_location where = std::source_location::current());
+  // A name, the schema being that of the function, or a schema; the function is a composite of other operators, through
+  // which autograd and capture see.
   template <typename F>
     requires(!std::is_convertible_v<F, std::vector<Tag>>)
   Operator& def(std::string_view name_or_schema, F function, const SchemaOptions& options = {},
@@ -52,20 +54,22 @@ class Library {
     Operator& op = name_or_schema.find('(') == std::string_view::npos
                        ? define(schema_of<F>(qualify(name_or_schema), options), {}, where)
                        : def(name_or_schema, std::vector<Tag>(), where);
-    keep(register_scoped(op, KernelKey::CompositeImplicitAutograd, kernel_for(op.schema(), std::move(function), "the function"),
-                         place_of(where)));
+    keep(register_scoped(op, KernelKey::CompositeImplicitAutograd,
+                         kernel_for(op.schema(), std::move(function), "the function"), place_of(where)));
     return op;
   }
 
   // A kernel of "name.overload" for a key; without one, for the key of the library.
   template <typename F>
-  Library& impl(std::string_view name, F function, KernelKey key, std::source_location where = std::source_location::current()) {
+  Library& impl(std::string_view name, F function, KernelKey key,
+                std::source_location where = std::source_location::current()) {
     Operator& op = find(name);
     keep(register_scoped(op, key, kernel_for(op.schema(), std::move(function), "the kernel"), place_of(where)));
     return *this;
   }
   template <typename F>
-  Library& impl(std::string_view name, F function, std::string_view key, std::source_location where = std::source_location::current()) {
+  Library& impl(std::string_view name, F function, std::string_view key,
+                std::source_location where = std::source_location::current()) {
     return impl(name, std::move(function), parse_kernel_key(key), where);
   }
   template <typename F>
@@ -97,7 +101,8 @@ class Library {
 namespace detail {
 struct LibraryBlock {
   Library library;
-  LibraryBlock(const char* ns, Library::Kind kind, std::optional<KernelKey> key, void (*fill)(Library&), std::source_location where)
+  LibraryBlock(const char* ns, Library::Kind kind, std::optional<KernelKey> key, void (*fill)(Library&),
+               std::source_location where)
       : library(ns, kind, key, where) {
     fill(library);
   }
@@ -107,12 +112,13 @@ struct LibraryBlock {
 }  // namespace tenon::dispatch
 
 #define TENON_LIBRARY_BLOCK_(ns, kind, key, m, id) TENON_LIBRARY_BLOCK__(ns, kind, key, m, id)
-#define TENON_LIBRARY_BLOCK__(ns, kind, key, m, id)                                                                    \
-  static void tenon_library_fill_##id(::tenon::dispatch::Library&);                                                    \
-  static const ::tenon::dispatch::detail::LibraryBlock tenon_library_block_##id(                                       \
-      #ns, ::tenon::dispatch::Library::Kind::kind, key, tenon_library_fill_##id, std::source_location::current());     \
+#define TENON_LIBRARY_BLOCK__(ns, kind, key, m, id)                                                                \
+  static void tenon_library_fill_##id(::tenon::dispatch::Library&);                                                \
+  static const ::tenon::dispatch::detail::LibraryBlock tenon_library_block_##id(                                   \
+      #ns, ::tenon::dispatch::Library::Kind::kind, key, tenon_library_fill_##id, std::source_location::current()); \
   static void tenon_library_fill_##id([[maybe_unused]] ::tenon::dispatch::Library& m)
 
 #define TENON_LIBRARY(ns, m) TENON_LIBRARY_BLOCK_(ns, Def, std::nullopt, m, __COUNTER__)
 #define TENON_LIBRARY_FRAGMENT(ns, m) TENON_LIBRARY_BLOCK_(ns, Fragment, std::nullopt, m, __COUNTER__)
-#define TENON_LIBRARY_IMPL(ns, key, m) TENON_LIBRARY_BLOCK_(ns, Impl, ::tenon::dispatch::parse_kernel_key(#key), m, __COUNTER__)
+#define TENON_LIBRARY_IMPL(ns, key, m) \
+  TENON_LIBRARY_BLOCK_(ns, Impl, ::tenon::dispatch::parse_kernel_key(#key), m, __COUNTER__)

@@ -1,12 +1,12 @@
 // Registration that can be undone, and what is known of each registration.
 //
-// A kernel is registered for a dispatch key or for an alias: `AutogradCPU` and `AutogradCUDA` serve the Autograd key for tensors
-// of one device; a `CompositeExplicitAutograd` kernel serves every backend, a `CompositeImplicitAutograd` one every backend and
-// autograd too, for it is made of operators that have gradients. For one key the first of these wins: the operator's own
-// kernel, its explicit composite, its implicit composite, the key's fallback.
+// A kernel is registered for a dispatch key or for an alias: `AutogradCPU` and `AutogradCUDA` serve the Autograd key
+// for tensors of one device; a `CompositeExplicitAutograd` kernel serves every backend, a `CompositeImplicitAutograd`
+// one every backend and autograd too, for it is made of operators that have gradients. For one key the first of these
+// wins: the operator's own kernel, its explicit composite, its implicit composite, the key's fallback.
 //
-// An `Operator&` stays valid for ever. One whose definition was undone raises an Error when it is called, and comes back to life if an
-// operator with the very same schema is defined again.
+// An `Operator&` stays valid for ever. One whose definition was undone raises an Error when it is called, and comes
+// back to life if an operator with the very same schema is defined again.
 #pragma once
 
 #include <tenon/dispatch/operator.h>
@@ -38,8 +38,17 @@ KernelKey parse_kernel_key(std::string_view text);
 
 // Properties that tools ask for.
 enum class Tag : uint8_t {
-  pointwise, pt2_compliant_tag, generated, core, view_copy, inplace_view, data_dependent_output, dynamic_output_shape,
-  nondeterministic_seeded, needs_fixed_stride_order, flexible_layout,
+  pointwise,
+  pt2_compliant_tag,
+  generated,
+  core,
+  view_copy,
+  inplace_view,
+  data_dependent_output,
+  dynamic_output_shape,
+  nondeterministic_seeded,
+  needs_fixed_stride_order,
+  flexible_layout,
 };
 std::string_view name(Tag tag);
 

@@ -4,8 +4,8 @@
 //   schema_of<decltype(&scale)>("mylib::scale", {.names = "x, by=1.0, *, bias=None"})
 //     → mylib::scale(Tensor x, float by=1.0, *, Tensor? bias=None) -> Tensor
 //
-// C++ does not tell parameter names, so `names` lists them: separated by commas, each with a default in the language of schemas if it
-// has one, and `*` where the keyword-only ones begin. Without it they are arg0, arg1, …
+// C++ does not tell parameter names, so `names` lists them: separated by commas, each with a default in the language of
+// schemas if it has one, and `*` where the keyword-only ones begin. Without it they are arg0, arg1, …
 #pragma once
 
 #include <tenon/dispatch/operator.h>
@@ -25,12 +25,15 @@ struct SchemaOptions {
 
 namespace detail {
 
-template <typename T> struct TypeText;  // the schema type of a parameter or result; `alias` goes behind "Tensor"
-#define TENON_TYPE_TEXT(type, text)                                             \
-  template <> struct TypeText<type> {                                           \
-    static std::string of(const std::string&) { return text; }                  \
+template <typename T>
+struct TypeText;  // the schema type of a parameter or result; `alias` goes behind "Tensor"
+#define TENON_TYPE_TEXT(type, text)                            \
+  template <>                                                  \
+  struct TypeText<type> {                                      \
+    static std::string of(const std::string&) { return text; } \
   };
-template <> struct TypeText<Tensor> {
+template <>
+struct TypeText<Tensor> {
   static std::string of(const std::string& alias) { return "Tensor" + alias; }
 };
 TENON_TYPE_TEXT(int64_t, "SymInt")
@@ -52,10 +55,12 @@ TENON_TYPE_TEXT(std::vector<SymInt>, "SymInt[]")
 TENON_TYPE_TEXT(std::vector<double>, "float[]")
 TENON_TYPE_TEXT(std::vector<bool>, "bool[]")
 #undef TENON_TYPE_TEXT
-template <> struct TypeText<std::vector<Tensor>> {
+template <>
+struct TypeText<std::vector<Tensor>> {
   static std::string of(const std::string& alias) { return "Tensor" + alias + "[]"; }
 };
-template <> struct TypeText<std::vector<std::optional<Tensor>>> {
+template <>
+struct TypeText<std::vector<std::optional<Tensor>>> {
   static std::string of(const std::string& alias) { return "Tensor" + alias + "?[]"; }
 };
 template <typename T>
@@ -73,27 +78,65 @@ concept HasSchemaType = requires { detail::TypeText<std::remove_cvref_t<T>>::of(
 namespace detail {
 
 // What to write in place of a tuple parameter: a list of its elements' type.
-template <typename T> struct Suggested { using type = T; };
-template <> struct Suggested<int> { using type = int64_t; };
-template <> struct Suggested<unsigned> { using type = int64_t; };
-template <> struct Suggested<float> { using type = double; };
-template <> struct Suggested<const char*> { using type = std::string_view; };
-template <typename T> struct Bare { using type = T; };
-template <typename T> struct Bare<std::optional<T>> { using type = T; };
-template <typename T> constexpr bool is_optional = false;
-template <typename T> constexpr bool is_optional<std::optional<T>> = true;
-template <typename Found, typename... Rest> struct Distinct { using type = Found; };
+template <typename T>
+struct Suggested {
+  using type = T;
+};
+template <>
+struct Suggested<int> {
+  using type = int64_t;
+};
+template <>
+struct Suggested<unsigned> {
+  using type = int64_t;
+};
+template <>
+struct Suggested<float> {
+  using type = double;
+};
+template <>
+struct Suggested<const char*> {
+  using type = std::string_view;
+};
+template <typename T>
+struct Bare {
+  using type = T;
+};
+template <typename T>
+struct Bare<std::optional<T>> {
+  using type = T;
+};
+template <typename T>
+constexpr bool is_optional = false;
+template <typename T>
+constexpr bool is_optional<std::optional<T>> = true;
+template <typename Found, typename... Rest>
+struct Distinct {
+  using type = Found;
+};
 template <typename... Found, typename T, typename... Rest>
 struct Distinct<std::variant<Found...>, T, Rest...>
-    : Distinct<std::conditional_t<(std::is_same_v<Found, T> || ...), std::variant<Found...>, std::variant<Found..., T>>, Rest...> {};
-template <typename V> struct OneOf { using type = V; };
-template <typename T> struct OneOf<std::variant<T>> { using type = T; };
-template <typename... T> struct Suggested<std::tuple<T...>> {
+    : Distinct<std::conditional_t<(std::is_same_v<Found, T> || ...), std::variant<Found...>, std::variant<Found..., T>>,
+               Rest...> {};
+template <typename V>
+struct OneOf {
+  using type = V;
+};
+template <typename T>
+struct OneOf<std::variant<T>> {
+  using type = T;
+};
+template <typename... T>
+struct Suggested<std::tuple<T...>> {
   using Element = typename OneOf<typename Distinct<std::variant<>, typename Bare<T>::type...>::type>::type;
   using type = std::vector<std::conditional_t<(is_optional<T> || ...), std::optional<Element>, Element>>;
 };
-template <typename A, typename B> struct Suggested<std::pair<A, B>> : Suggested<std::tuple<A, B>> {};
-template <typename T, size_t N> struct Suggested<std::array<T, N>> { using type = std::vector<T>; };
+template <typename A, typename B>
+struct Suggested<std::pair<A, B>> : Suggested<std::tuple<A, B>> {};
+template <typename T, size_t N>
+struct Suggested<std::array<T, N>> {
+  using type = std::vector<T>;
+};
 
 }  // namespace detail
 
@@ -106,10 +149,11 @@ namespace detail {
 // In a compiler's message its parameters tell the type and what to write instead.
 template <typename Written, typename WriteInstead>
 struct ParameterHasNoSchemaType {
-  static_assert(HasSchemaType<Written>,
-                "this parameter or result has no schema type. Use Tensor, int64_t, SymInt, double, bool, Scalar, Dtype, Device, "
-                "std::string, std::optional of one of these, or std::vector of Tensor, std::optional<Tensor>, int64_t, SymInt, "
-                "double or bool; a tuple parameter is written as a std::vector");
+  static_assert(
+      HasSchemaType<Written>,
+      "this parameter or result has no schema type. Use Tensor, int64_t, SymInt, double, bool, Scalar, Dtype, Device, "
+      "std::string, std::optional of one of these, or std::vector of Tensor, std::optional<Tensor>, int64_t, SymInt, "
+      "double or bool; a tuple parameter is written as a std::vector");
   static constexpr bool value = true;
 };
 
@@ -141,18 +185,24 @@ std::vector<TypeTextFunction> return_types() {
     return {type_text<R>()};
 }
 
-template <typename F> struct FunctionTypesOf : FunctionTypesOf<decltype(&F::operator())> {};
-template <typename R, typename... A> struct FunctionTypesOf<R(A...)> {
+template <typename F>
+struct FunctionTypesOf : FunctionTypesOf<decltype(&F::operator())> {};
+template <typename R, typename... A>
+struct FunctionTypesOf<R(A...)> {
   using Result = R;
   using Arguments = std::tuple<std::remove_cvref_t<A>...>;
   static FunctionTypes get() { return {{type_text<A>()...}, return_types<std::remove_cvref_t<R>>()}; }
 };
-template <typename R, typename... A> struct FunctionTypesOf<R (*)(A...)> : FunctionTypesOf<R(A...)> {};
-template <typename C, typename R, typename... A> struct FunctionTypesOf<R (C::*)(A...) const> : FunctionTypesOf<R(A...)> {};
-template <typename C, typename R, typename... A> struct FunctionTypesOf<R (C::*)(A...)> : FunctionTypesOf<R(A...)> {};
+template <typename R, typename... A>
+struct FunctionTypesOf<R (*)(A...)> : FunctionTypesOf<R(A...)> {};
+template <typename C, typename R, typename... A>
+struct FunctionTypesOf<R (C::*)(A...) const> : FunctionTypesOf<R(A...)> {};
+template <typename C, typename R, typename... A>
+struct FunctionTypesOf<R (C::*)(A...)> : FunctionTypesOf<R(A...)> {};
 
 schema::Schema build_schema(std::string_view qualified_name, const FunctionTypes& types, const SchemaOptions& options);
-// An Error if a function of these types cannot be a kernel of the schema; int and SymInt are one here, as are lengths of lists.
+// An Error if a function of these types cannot be a kernel of the schema; int and SymInt are one here, as are lengths
+// of lists.
 void check_signature(const schema::Schema& schema, const FunctionTypes& types, std::string_view what);
 
 }  // namespace detail

@@ -5,8 +5,8 @@
 //   add.register_autograd([](AutogradContext&, const Tensor& grad) { return grad; });
 //   Tensor z = add(x, 3.14);
 //
-// The function is opaque: nothing looks into it, it may not return what aliases its arguments, and it may write only to the arguments
-// that `mutates` names. Defining an operator of the same name again replaces it.
+// The function is opaque: nothing looks into it, it may not return what aliases its arguments, and it may write only to
+// the arguments that `mutates` names. Defining an operator of the same name again replaces it.
 #pragma once
 
 #include <tenon/autograd/function.h>
@@ -34,7 +34,8 @@ struct CustomOpOptions {
 // Arguments of a call by position and by name.
 class Inputs {
  public:
-  Inputs(std::vector<std::string_view> names, std::vector<dispatch::Value> values) : names_(std::move(names)), values_(std::move(values)) {}
+  Inputs(std::vector<std::string_view> names, std::vector<dispatch::Value> values)
+      : names_(std::move(names)), values_(std::move(values)) {}
   size_t size() const { return values_.size(); }
   const dispatch::Value& operator[](size_t at) const { return values_.at(at); }
   const dispatch::Value& operator[](std::string_view name) const;
@@ -46,8 +47,8 @@ class Inputs {
 };
 using Outputs = std::span<const dispatch::Value>;
 
-// A gradient formula. `backward` gets one entry per result (a list for a list of tensors) and gives one per positional argument: a tensor,
-// nothing, or a list of these; those of trailing arguments that are no tensors may be left out.
+// A gradient formula. `backward` gets one entry per result (a list for a list of tensors) and gives one per positional
+// argument: a tensor, nothing, or a list of these; those of trailing arguments that are no tensors may be left out.
 struct Formula {
   std::function<std::vector<AnyValue>(AutogradContext&, const std::vector<AnyValue>&)> backward;
   std::function<void(AutogradContext&, const Inputs&, const Inputs& keyword_only, Outputs)> setup_context;
@@ -56,14 +57,17 @@ struct Formula {
 namespace detail {
 
 inline std::vector<AnyValue> to_gradients(Tensor gradient) { return {AnyValue(std::move(gradient))}; }
-inline std::vector<AnyValue> to_gradients(const std::vector<Tensor>& gradients) { return {gradients.begin(), gradients.end()}; }
+inline std::vector<AnyValue> to_gradients(const std::vector<Tensor>& gradients) {
+  return {gradients.begin(), gradients.end()};
+}
 inline std::vector<AnyValue> to_gradients(std::vector<AnyValue> gradients) { return gradients; }
 Tensor only_gradient(const std::vector<AnyValue>& gradients);
 std::vector<Tensor> flat_gradients(const std::vector<AnyValue>& gradients);
 
 template <typename F>
 auto to_backward(F backward) {
-  return [backward = std::move(backward)](AutogradContext& context, const std::vector<AnyValue>& gradients) mutable -> std::vector<AnyValue> {
+  return [backward = std::move(backward)](AutogradContext& context,
+                                          const std::vector<AnyValue>& gradients) mutable -> std::vector<AnyValue> {
     if constexpr (std::is_invocable_v<F&, AutogradContext&, const Tensor&>)
       return to_gradients(backward(context, only_gradient(gradients)));
     else if constexpr (std::is_invocable_v<F&, AutogradContext&, const std::vector<Tensor>&>)
@@ -75,7 +79,8 @@ auto to_backward(F backward) {
 
 template <typename F>
 auto to_setup(F setup) {
-  return [setup = std::move(setup)](AutogradContext& context, const Inputs& inputs, const Inputs& keyword_only, Outputs outputs) mutable {
+  return [setup = std::move(setup)](AutogradContext& context, const Inputs& inputs, const Inputs& keyword_only,
+                                    Outputs outputs) mutable {
     if constexpr (std::is_invocable_v<F&, AutogradContext&, const Inputs&, const Inputs&, Outputs>)
       setup(context, inputs, keyword_only, outputs);
     else
@@ -87,10 +92,12 @@ auto to_setup(F setup) {
 struct CustomOpState;
 std::shared_ptr<CustomOpState> define_custom_op(schema::Schema schema, const std::string& place);
 Operator& operator_of(const CustomOpState& state);
-void set_kernel(CustomOpState& state, const std::vector<std::string>& device_types, KernelFunction kernel, const std::string& place);
+void set_kernel(CustomOpState& state, const std::vector<std::string>& device_types, KernelFunction kernel,
+                const std::string& place);
 void set_fake(const std::shared_ptr<CustomOpState>& state, KernelFunction fake, const std::string& place);
 void set_formula(CustomOpState& state, Formula formula);
-schema::Schema custom_schema(std::string_view name, const dispatch::detail::FunctionTypes& types, const CustomOpOptions& options);
+schema::Schema custom_schema(std::string_view name, const dispatch::detail::FunctionTypes& types,
+                             const CustomOpOptions& options);
 std::vector<dispatch::Value> trailing_defaults(const Operator& op, size_t given);
 
 }  // namespace detail
@@ -108,8 +115,8 @@ class OperatorHandle {
   Operator* op_;
 };
 
-// For operators of `custom_op` these replace what was registered before. For others a second registration is an Error; it is undone with
-// `lib`, or with the operator where there is none.
+// For operators of `custom_op` these replace what was registered before. For others a second registration is an Error;
+// it is undone with `lib`, or with the operator where there is none.
 void register_kernel_function(OperatorHandle op, const std::vector<std::string>& device_types, KernelFunction kernel,
                               dispatch::Library* lib, const std::string& place);
 void register_fake_function(OperatorHandle op, KernelFunction fake, dispatch::Library* lib, const std::string& place);
@@ -117,14 +124,15 @@ void register_formula(OperatorHandle op, Formula formula, dispatch::Library* lib
 
 // `device_types`: "cpu", "cuda"; empty: every device.
 template <typename F>
-void register_kernel(OperatorHandle op, const std::vector<std::string>& device_types, F kernel, dispatch::Library* lib = nullptr,
-                     std::source_location where = std::source_location::current()) {
-  register_kernel_function(op, device_types, dispatch::kernel_for(op.op().schema(), std::move(kernel), "the kernel"), lib,
-                           dispatch::place_of(where));
+void register_kernel(OperatorHandle op, const std::vector<std::string>& device_types, F kernel,
+                     dispatch::Library* lib = nullptr, std::source_location where = std::source_location::current()) {
+  register_kernel_function(op, device_types, dispatch::kernel_for(op.op().schema(), std::move(kernel), "the kernel"),
+                           lib, dispatch::place_of(where));
 }
 // What the operator gives for fake and meta tensors: tensors with the sizes, strides and dtypes of its results.
 template <typename F>
-void register_fake(OperatorHandle op, F fake, dispatch::Library* lib = nullptr, std::source_location where = std::source_location::current()) {
+void register_fake(OperatorHandle op, F fake, dispatch::Library* lib = nullptr,
+                   std::source_location where = std::source_location::current()) {
   register_fake_function(op, dispatch::kernel_for(op.op().schema(), std::move(fake), "the fake implementation"), lib,
                          dispatch::place_of(where));
 }
@@ -147,7 +155,8 @@ std::string fake_source(OperatorHandle op);
 template <typename R, typename... A>
 class CustomOp {
  public:
-  explicit CustomOp(std::shared_ptr<detail::CustomOpState> state) : state_(std::move(state)), op_(&detail::operator_of(*state_)) {}
+  explicit CustomOp(std::shared_ptr<detail::CustomOpState> state)
+      : state_(std::move(state)), op_(&detail::operator_of(*state_)) {}
 
   // Trailing arguments that have defaults may be left out.
   template <typename... Given>
@@ -163,7 +172,8 @@ class CustomOp {
     return *this;
   }
   template <typename F>
-  const CustomOp& register_kernel(const char* device_type, F kernel, std::source_location where = std::source_location::current()) const {
+  const CustomOp& register_kernel(const char* device_type, F kernel,
+                                  std::source_location where = std::source_location::current()) const {
     return register_kernel(std::vector<std::string>{device_type}, std::move(kernel), where);
   }
   template <typename F>
@@ -203,10 +213,20 @@ class CustomOp {
 };
 
 namespace detail {
-template <typename R, typename Arguments> struct HandleOf;
-template <typename R, typename... A> struct HandleOf<R, std::tuple<A...>> { using type = CustomOp<R, A...>; };
-template <typename R> struct Owned { using type = R; };
-template <> struct Owned<std::string_view> { using type = std::string; };
+template <typename R, typename Arguments>
+struct HandleOf;
+template <typename R, typename... A>
+struct HandleOf<R, std::tuple<A...>> {
+  using type = CustomOp<R, A...>;
+};
+template <typename R>
+struct Owned {
+  using type = R;
+};
+template <>
+struct Owned<std::string_view> {
+  using type = std::string;
+};
 }  // namespace detail
 
 template <typename F>

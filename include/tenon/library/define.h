@@ -8,20 +8,24 @@
 
 namespace tenon::library {
 
-// The schema begins with its arguments: the name stands in front already. Without a library the operator stays for ever.
+// The schema begins with its arguments: the name stands in front already. Without a library the operator stays for
+// ever.
 dispatch::Operator& define(std::string_view name, std::string_view schema, dispatch::Library* lib = nullptr,
-                           std::vector<dispatch::Tag> tags = {}, std::source_location where = std::source_location::current());
+                           std::vector<dispatch::Tag> tags = {},
+                           std::source_location where = std::source_location::current());
 
 // `types`: devices ("cpu", "cuda"), "default" for all of them, or dispatch keys ("CPU", "Autograd").
-void impl_function(std::string_view name, const std::vector<std::string>& types, const std::function<dispatch::KernelFunction(const schema::Schema&)>& kernel,
-                   dispatch::Library* lib, const std::string& place);
+void impl_function(std::string_view name, const std::vector<std::string>& types,
+                   const std::function<dispatch::KernelFunction(const schema::Schema&)>& kernel, dispatch::Library* lib,
+                   const std::string& place);
 
 template <typename F>
 void impl(std::string_view name, const std::vector<std::string>& types, F function, dispatch::Library* lib = nullptr,
           std::source_location where = std::source_location::current()) {
   impl_function(
-      name, types, [&](const schema::Schema& schema) { return dispatch::kernel_for(schema, std::move(function), "the kernel"); }, lib,
-      dispatch::place_of(where));
+      name, types,
+      [&](const schema::Schema& schema) { return dispatch::kernel_for(schema, std::move(function), "the kernel"); },
+      lib, dispatch::place_of(where));
 }
 
 }  // namespace tenon::library

@@ -1,22 +1,24 @@
-// The older way of making an operator, step by step and loosely typed: define it, then register what it computes, what it saves and how
-// it is differentiated. New code uses custom_op.h.
+// The older way of making an operator, step by step and loosely typed: define it, then register what it computes, what
+// it saves and how it is differentiated. New code uses custom_op.h.
 //
 //   legacy::custom_op("mylib::sin", "(Tensor x) -> Tensor");
 //   legacy::impl("mylib::sin", [](const Tensor& x) { return x.sin(); });
-//   legacy::impl_save_for_backward("mylib::sin", [](const Inputs& inputs, Outputs) { return AnyValue(inputs["x"].tensor()); });
-//   legacy::impl_backward("mylib::sin", [](AutogradContext&, const AnyValue& saved, const std::vector<AnyValue>& grads) {
+//   legacy::impl_save_for_backward("mylib::sin", [](const Inputs& inputs, Outputs) { return
+//   AnyValue(inputs["x"].tensor()); }); legacy::impl_backward("mylib::sin", [](AutogradContext&, const AnyValue& saved,
+//   const std::vector<AnyValue>& grads) {
 //     return AnyValue(AnyValue::Dict{{"x", grads[0].tensor() * saved.tensor().cos()}});
 //   });
 //
-// Only functional operators, without overloads. Differentiating one that has no backward is an Error at the call. `backward` gives a
-// dictionary with the gradient of every tensor argument, or nothing for it.
+// Only functional operators, without overloads. Differentiating one that has no backward is an Error at the call.
+// `backward` gives a dictionary with the gradient of every tensor argument, or nothing for it.
 #pragma once
 
 #include <tenon/library/custom_op.h>
 
 namespace tenon::library::legacy {
 
-Operator& custom_op(std::string_view name, std::string_view schema, std::source_location where = std::source_location::current());
+Operator& custom_op(std::string_view name, std::string_view schema,
+                    std::source_location where = std::source_location::current());
 // The schema from a function's type; the function itself is not used.
 template <typename F>
 Operator& custom_op(std::string_view name, const dispatch::SchemaOptions& options = {},
@@ -28,15 +30,16 @@ Operator& custom_op(std::string_view name, const dispatch::SchemaOptions& option
 template <typename F>
 Operator& custom_op(std::string_view name, std::string_view schema, std::type_identity<F>,
                     std::source_location where = std::source_location::current()) {
-  dispatch::detail::check_signature(schema::parse(std::string(name) + std::string(schema)), dispatch::detail::FunctionTypesOf<F>::get(),
-                                    "the function");
+  dispatch::detail::check_signature(schema::parse(std::string(name) + std::string(schema)),
+                                    dispatch::detail::FunctionTypesOf<F>::get(), "the function");
   return custom_op(name, schema, where);
 }
 // An operator of `custom_op` above; null if there is none.
 Operator& get_op(std::string_view name);
 void destroy(std::string_view name);
 
-void impl_function(std::string_view name, KernelFunction kernel, const std::vector<std::string>& device_types, const std::string& place);
+void impl_function(std::string_view name, KernelFunction kernel, const std::vector<std::string>& device_types,
+                   const std::string& place);
 template <typename F>
 void impl(std::string_view name, F function, const std::vector<std::string>& device_types = {"cpu", "cuda"},
           std::source_location where = std::source_location::current()) {
@@ -45,8 +48,10 @@ void impl(std::string_view name, F function, const std::vector<std::string>& dev
 }
 
 using Save = std::function<AnyValue(const Inputs&, Outputs)>;
-using Backward = std::function<AnyValue(AutogradContext&, const AnyValue& saved, const std::vector<AnyValue>& gradients)>;
-void impl_save_for_backward(std::string_view name, Save save, std::source_location where = std::source_location::current());
+using Backward =
+    std::function<AnyValue(AutogradContext&, const AnyValue& saved, const std::vector<AnyValue>& gradients)>;
+void impl_save_for_backward(std::string_view name, Save save,
+                            std::source_location where = std::source_location::current());
 // `output_differentiability`: a list with a bool per result; nothing: all tensors are.
 void impl_backward(std::string_view name, Backward backward, const AnyValue& output_differentiability = {},
                    std::source_location where = std::source_location::current());

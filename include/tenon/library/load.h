@@ -6,16 +6,18 @@
 
 namespace tenon::library {
 
-// Loads a shared library; its TENON_LIBRARY blocks register as it loads. It stays loaded. An Error tells what the system's loader said.
+// Loads a shared library; its TENON_LIBRARY blocks register as it loads. It stays loaded. An Error tells what the
+// system's loader said.
 void load_library(const std::string& path);
 
 struct LoadOptions {
   std::vector<std::string> include_paths = {};  // beside those of an installed Tenon
   std::vector<std::string> flags = {"-O2"};
-  std::string compiler = {};                    // empty: $CXX, else c++
+  std::string compiler = {};  // empty: $CXX, else c++
 };
-// Compiles the source with the system's compiler and loads the result. Sources are known by their content: one that was compiled before,
-// with the same flags, comes from the cache folder. An Error shows what the compiler printed. Returns the path of the shared library.
+// Compiles the source with the system's compiler and loads the result. Sources are known by their content: one that was
+// compiled before, with the same flags, comes from the cache folder. An Error shows what the compiler printed. Returns
+// the path of the shared library.
 std::string load_inline(const std::string& name, const std::string& source, const LoadOptions& options = {});
 
 }  // namespace tenon::library

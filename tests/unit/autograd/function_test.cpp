@@ -64,7 +64,9 @@ struct Exponential : autograd::Function<Exponential> {
     ctx->save_for_backward({y});
     return y;
   }
-  static std::vector<Tensor> backward(AutogradContext* ctx, std::vector<Tensor> grads) { return {grads[0] * ctx->saved_tensors()[0]}; }
+  static std::vector<Tensor> backward(AutogradContext* ctx, std::vector<Tensor> grads) {
+    return {grads[0] * ctx->saved_tensors()[0]};
+  }
 };
 
 TEST(Function, a_saved_result_keeps_its_history) {
@@ -130,12 +132,14 @@ struct TooFew : autograd::Function<TooFew> {
 
 TEST(Function, wrong_number_of_gradients) {
   Tensor x = leaf({1}), y = leaf({1});
-  EXPECT_THAT(error_of([&] { TooFew::apply(x, y).backward(); }), HasSubstr("incorrect number of gradients (expected 2, got 1)"));
+  EXPECT_THAT(error_of([&] { TooFew::apply(x, y).backward(); }),
+              HasSubstr("incorrect number of gradients (expected 2, got 1)"));
 }
 
 // In the words of libtorch: everything that a context may keep.
 struct Keeper : public torch::autograd::Function<Keeper> {
-  static torch::Tensor forward(torch::autograd::AutogradContext* ctx, const torch::Tensor& x, const torch::Tensor& fixed) {
+  static torch::Tensor forward(torch::autograd::AutogradContext* ctx, const torch::Tensor& x,
+                               const torch::Tensor& fixed) {
     ctx->save_for_backward({x});
     ctx->saved_data["fixed"] = fixed;
     ctx->saved_data["flag"] = true;
@@ -147,7 +151,8 @@ struct Keeper : public torch::autograd::Function<Keeper> {
     ctx->saved_data["table"] = std::move(table);
     return x;
   }
-  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* ctx, torch::autograd::variable_list grads) {
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* ctx,
+                                                 torch::autograd::variable_list grads) {
     const auto& saved = ctx->get_saved_variables();
     TORCH_CHECK(saved.size() == 1);
     torch::Tensor fixed = ctx->saved_data["fixed"].toTensor();
@@ -163,6 +168,11 @@ struct Keeper : public torch::autograd::Function<Keeper> {
     return gradients;
   }
 };
+
+TEST(Compat, check_joins_its_words) {
+  EXPECT_EQ(error_of([] { TORCH_CHECK(1 == 2, "expected ", 3, " words"); }), "expected 3 words");
+  EXPECT_EQ(error_of([] { TORCH_CHECK(1 == 2); }), "expected 1 == 2 to be true");
+}
 
 TEST(Compat, everything_that_a_context_keeps) {
   Tensor x = leaf({1, 2});

@@ -60,22 +60,27 @@ TEST(Library, registrations_vanish_with_it) {
 TEST(Library, errors_tell_both_places) {
   Library lib("reg_test");
   lib.def("two(Tensor x) -> int");
-  EXPECT_THAT(error_of([&] { lib.def("two(Tensor x) -> int"); }),
-              ContainsRegex("is defined already \\(at registration_test.cpp:[0-9]+\\).*\\(at registration_test.cpp:[0-9]+\\)"));
+  EXPECT_THAT(
+      error_of([&] { lib.def("two(Tensor x) -> int"); }),
+      ContainsRegex("is defined already \\(at registration_test.cpp:[0-9]+\\).*\\(at registration_test.cpp:[0-9]+\\)"));
   lib.impl("two", says(1), "CPU");
-  EXPECT_THAT(error_of([&] { lib.impl("two", says(2), "CPU"); }),
-              ContainsRegex("a kernel for CPU already \\(at registration_test.cpp:[0-9]+\\).*\\(at registration_test.cpp:[0-9]+\\)"));
+  EXPECT_THAT(
+      error_of([&] { lib.impl("two", says(2), "CPU"); }),
+      ContainsRegex(
+          "a kernel for CPU already \\(at registration_test.cpp:[0-9]+\\).*\\(at registration_test.cpp:[0-9]+\\)"));
   EXPECT_THAT(error_of([&] { lib.impl("three", says(1), "CPU"); }), HasSubstr("reg_test::three is not defined"));
   EXPECT_THAT(error_of([&] { lib.impl("two", [](const Tensor&, double) { return int64_t{1}; }, "CUDA"); }),
               HasSubstr("2 parameters, expected 1"));
-  EXPECT_THAT(error_of([&] { lib.impl("two", says(1), "cpu"); }), HasSubstr("there is no dispatch key 'cpu': expected one of CPU, CUDA"));
+  EXPECT_THAT(error_of([&] { lib.impl("two", says(1), "cpu"); }),
+              HasSubstr("there is no dispatch key 'cpu': expected one of CPU, CUDA"));
   EXPECT_THAT(error_of([&] { lib.impl("two", says(1)); }), HasSubstr("say for which key"));
   EXPECT_THAT(error_of([&] { lib.def("other::two(Tensor x) -> int"); }), HasSubstr("not in the namespace"));
 }
 
 TEST(Library, one_defines_a_namespace) {
   Library first("claimed", Library::Kind::Def);
-  EXPECT_THAT(error_of([] { Library("claimed", Library::Kind::Def); }), ContainsRegex("first is at registration_test.cpp:[0-9]+"));
+  EXPECT_THAT(error_of([] { Library("claimed", Library::Kind::Def); }),
+              ContainsRegex("first is at registration_test.cpp:[0-9]+"));
   first.reset();
   EXPECT_EQ(error_of([] { Library("claimed", Library::Kind::Def); }), "no error");
   EXPECT_THAT(error_of([] { Library("aten", Library::Kind::Def); }), HasSubstr("reserved namespace"));
@@ -123,7 +128,8 @@ TEST(Fallback, serves_what_has_nothing) {
 }
 
 TEST(Packet, binds_by_position_name_and_default) {
-  schema::Schema schema = schema::parse("t::f(Tensor x, int[2] k=1, *, float y=2, str mode=\"a\", ScalarType? dtype=None) -> ()");
+  schema::Schema schema =
+      schema::parse("t::f(Tensor x, int[2] k=1, *, float y=2, str mode=\"a\", ScalarType? dtype=None) -> ()");
   Tensor x = ones({2});
   const Value args[] = {Value(x)};
   Values bound = bind_arguments(schema, args);
@@ -200,7 +206,9 @@ TENON_LIBRARY(reg_macro, m) {
   m.def("twice(Tensor x) -> Tensor");
   m.def("thrice", [](const tenon::Tensor& x) { return x + x + x; });
 }
-TENON_LIBRARY_FRAGMENT(reg_macro, m) { m.def("zero() -> Tensor", [] { return tenon::zeros({1}); }); }
+TENON_LIBRARY_FRAGMENT(reg_macro, m) {
+  m.def("zero() -> Tensor", [] { return tenon::zeros({1}); });
+}
 TENON_LIBRARY_IMPL(reg_macro, CPU, m) {
   m.impl("twice", [](const tenon::Tensor& x) { return x * 2; });
 }

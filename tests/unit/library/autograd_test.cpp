@@ -96,8 +96,9 @@ TEST(Formula, of_operators_that_cannot_have_one) {
 
 TEST(Formula, differentiates_twice) {
   auto square = custom_op("formula_test::square", [](const Tensor& x) { return x * x; }, {.names = "x"});
-  square.register_autograd([](AutogradContext& ctx, const Tensor& grad) { return grad * ctx.saved_tensors()[0] * 2; },
-                           [](AutogradContext& ctx, const Inputs& inputs, Outputs) { ctx.save_for_backward({inputs[0].tensor()}); });
+  square.register_autograd(
+      [](AutogradContext& ctx, const Tensor& grad) { return grad * ctx.saved_tensors()[0] * 2; },
+      [](AutogradContext& ctx, const Inputs& inputs, Outputs) { ctx.save_for_backward({inputs[0].tensor()}); });
   Tensor x = leaf(3);
   Tensor first = autograd::grad({square(x)}, {x}, {}, true, true)[0];
   EXPECT_EQ(values(first), std::vector<double>{6});
@@ -113,7 +114,8 @@ TEST(CustomOp, a_removed_one_raises) {
 TEST(CustomOp, numbers_become_what_the_schema_says) {
   auto op = custom_op("formula_test::numbers",
                       [](const Tensor& x, double a, int64_t b, std::string_view text) {
-                        return std::tuple<double, int64_t, std::string>(a + static_cast<double>(x.dim()), b + 1, std::string(text) + "!");
+                        return std::tuple<double, int64_t, std::string>(a + static_cast<double>(x.dim()), b + 1,
+                                                                        std::string(text) + "!");
                       },
                       {.names = "x, a, b=4, text=\"hi\""});
   EXPECT_EQ(op(tensor({1.f}), 2, 3, "ho"), (std::tuple<double, int64_t, std::string>(3, 4, "ho!")));

@@ -28,7 +28,8 @@ std::string error_of(F&& f) {
 
 Tensor add_plainly(const Tensor& x, double by) {
   Tensor from = x.contiguous(), to = empty_like(from);
-  for (int64_t at = 0; at < from.numel().plain(); ++at) to.data<float>()[at] = from.data<float>()[at] + static_cast<float>(by);
+  for (int64_t at = 0; at < from.numel().plain(); ++at)
+    to.data<float>()[at] = from.data<float>()[at] + static_cast<float>(by);
   return to;
 }
 
@@ -46,11 +47,12 @@ TEST(CompiledCustomOp, trains_through_its_formula) {
                         },
                         {.names = "x"});
   cube.register_fake([](const Tensor& x) { return empty_like(x.contiguous()); });
-  cube.register_autograd([](AutogradContext& ctx, const Tensor& grad) {
-    Tensor x = ctx.saved_tensors()[0];
-    return grad * x * x * 3;
-  },
-                         [](AutogradContext& ctx, const Inputs& inputs, Outputs) { ctx.save_for_backward({inputs["x"].tensor()}); });
+  cube.register_autograd(
+      [](AutogradContext& ctx, const Tensor& grad) {
+        Tensor x = ctx.saved_tensors()[0];
+        return grad * x * x * 3;
+      },
+      [](AutogradContext& ctx, const Inputs& inputs, Outputs) { ctx.save_for_backward({inputs["x"].tensor()}); });
   auto f = [&](Tensor x) { return (cube(x * 2) + x).sum(); };
   Tensor expected = tensor({0.5f, -1.f, 2.f}).set_requires_grad();
   f(expected).backward();
@@ -67,21 +69,24 @@ TEST(CompiledCustomOp, trains_through_its_formula) {
 }
 
 TEST(CompiledCustomOp, mutation_reaches_the_caller) {
-  auto bump = custom_op("compiled_test::bump",
-                        [](const Tensor& x, const std::optional<Tensor>& y, const std::vector<Tensor>& list, double by) {
-                          x.copy_(add_plainly(x, by));
-                          if (y) y->copy_(add_plainly(*y, 2 * by));
-                          for (const Tensor& each : list) each.copy_(add_plainly(each, 3 * by));
-                          return add_plainly(x, 100);
-                        },
-                        {.mutates = {"x", "y", "list"}, .names = "x, y, list, by"});
-  bump.register_fake([](const Tensor& x, const std::optional<Tensor>&, const std::vector<Tensor>&, double) { return empty_like(x); });
+  auto bump =
+      custom_op("compiled_test::bump",
+                [](const Tensor& x, const std::optional<Tensor>& y, const std::vector<Tensor>& list, double by) {
+                  x.copy_(add_plainly(x, by));
+                  if (y) y->copy_(add_plainly(*y, 2 * by));
+                  for (const Tensor& each : list) each.copy_(add_plainly(each, 3 * by));
+                  return add_plainly(x, 100);
+                },
+                {.mutates = {"x", "y", "list"}, .names = "x, y, list, by"});
+  bump.register_fake(
+      [](const Tensor& x, const std::optional<Tensor>&, const std::vector<Tensor>&, double) { return empty_like(x); });
   for (bool with_optional : {true, false})
     for (const char* backend : kBackends) {
       auto f = compile(
           [&](Tensor x, Tensor y, Tensor z) {
             Tensor w = z * 1;
-            Tensor result = bump(x, with_optional ? std::optional<Tensor>(y) : std::nullopt, std::vector<Tensor>{z, w}, 1.0);
+            Tensor result =
+                bump(x, with_optional ? std::optional<Tensor>(y) : std::nullopt, std::vector<Tensor>{z, w}, 1.0);
             return std::pair<Tensor, Tensor>(result + x, w);
           },
           {.fullgraph = true, .backend = backend});
@@ -101,11 +106,13 @@ TEST(CompiledCustomOp, result_unlike_its_fake_is_an_error) {
   auto f = compile([&](Tensor x) { return op(x) + 1; });
   // A clone keeps the transposed strides, the fake said that the result is contiguous.
   std::string message = error_of([&] { f(randn({2, 3})); });
-  EXPECT_THAT(message, HasSubstr("[compiled_test::wrong] result 0 has strides [1, 3], but its fake implementation said [2, 1]"));
+  EXPECT_THAT(message,
+              HasSubstr("[compiled_test::wrong] result 0 has strides [1, 3], but its fake implementation said [2, 1]"));
   auto size = custom_op("compiled_test::wrong_size", [](const Tensor& x) { return x.clone(); }, {.names = "x"});
   size.register_fake([](const Tensor& x) { return empty({x.size(0) + 1}); });
   auto g = compile([&](Tensor x) { return size(x) + 1; });
-  EXPECT_THAT(error_of([&] { g(randn({2})); }), HasSubstr("result 0 is float32[2], but its fake implementation said float32[3]"));
+  EXPECT_THAT(error_of([&] { g(randn({2})); }),
+              HasSubstr("result 0 is float32[2], but its fake implementation said float32[3]"));
 }
 
 TEST(CompiledCustomOp, lists_and_dynamic_sizes) {
@@ -131,7 +138,8 @@ TEST(CompiledCustomOp, lists_and_dynamic_sizes) {
       {.fullgraph = true, .dynamic = Dynamic::On});
   for (int64_t count : {3, 5, 7}) {
     Tensor x = randn({count}), y = randn({count});
-    EXPECT_EQ(values(f(x, y)), values(add_plainly(x.sin(), static_cast<double>(count)) + add_plainly(y, static_cast<double>(count))));
+    EXPECT_EQ(values(f(x, y)),
+              values(add_plainly(x.sin(), static_cast<double>(count)) + add_plainly(y, static_cast<double>(count))));
   }
   EXPECT_EQ(f.compile_count(), 1);
 }

@@ -14,7 +14,8 @@ using ::testing::HasSubstr;
 
 LoadOptions options() {
   LoadOptions made;
-  made.include_paths = {std::string(TENON_SOURCE_DIR) + "/include", std::string(TENON_BINARY_DIR) + "/generated/include"};
+  made.include_paths = {std::string(TENON_SOURCE_DIR) + "/include",
+                        std::string(TENON_BINARY_DIR) + "/generated/include"};
   made.flags = {"-O0"};
   return made;
 }
@@ -45,7 +46,8 @@ TORCH_LIBRARY(load_test, m) { m.def("thrice", thrice); }
 }
 
 TEST(LoadInline, errors_show_what_was_printed) {
-  EXPECT_THAT(error_of([] { load_inline("bad_source", "int f() { return not_declared; }", options()); }), HasSubstr("not_declared"));
+  EXPECT_THAT(error_of([] { load_inline("bad_source", "int f() { return not_declared; }", options()); }),
+              HasSubstr("not_declared"));
   EXPECT_THAT(error_of([] { load_library("/nowhere/lib.so"); }), HasSubstr("/nowhere/lib.so"));
   LoadOptions without = options();
   without.compiler = "no-such-compiler";
