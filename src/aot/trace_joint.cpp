@@ -35,16 +35,15 @@ class JointTracer {
       Tensor outer = to_functional(inner);
       if (requires_grad_[at]) outer.set_requires_grad(true);
       leaves_.push_back(outer);
-      // A leaf may not be written to, but the function's argument need not be a leaf: the graph works on an alias of it.
-      primals_.push_back(requires_grad_[at] ? alias_of(outer) : outer);
+      origins_.emplace_back();
+      if (!requires_grad_[at]) {
+        primals_.push_back(outer);
+        continue;
+      }
+      // A leaf may not be written to, but the function's argument need not be a leaf: the graph works on a stand-in with a history.
+      primals_.push_back(to_functional(inner));
+      origins_.back() = autograd::pass_on(primals_.back(), outer);
     }
-  }
-
-  static Tensor alias_of(const Tensor& leaf) {
-    static const dispatch::Operator& alias = dispatch::find_operator("aten::alias");
-    autograd::EnableGrad on;
-    const dispatch::Value args[] = {dispatch::Value(leaf)};
-    return dispatch::call_boxed(alias, args)[0].take_tensor();
   }
 
   std::vector<dispatch::Value> run_forward(graph::TraceMode& trace) {
@@ -122,7 +121,9 @@ class JointTracer {
     for (size_t at = 0; at < forward_.size(); ++at) {
       if (!forward_[at].requires_grad()) continue;
       // A write that autograd did not see (through `detach`, or with grad mode off) leaves the input's history as it was.
-      if (at < joint_.mutated.size() && !autograd::grad_fn(leaves_[static_cast<size_t>(joint_.mutated[at])])) continue;
+      if (at < joint_.mutated.size() &&
+          autograd::grad_fn(forward_[at]) == origins_[static_cast<size_t>(joint_.mutated[at])])
+        continue;
       Tensor value = from_functional(forward_[at]);
       Tensor inner = tangent_like(value);
       recorder_.add_input(inner, fmt::format("tangent{}", roots.size()), inner);
@@ -178,6 +179,7 @@ class JointTracer {
   bool grad_enabled_;
   graph::Recorder recorder_;
   std::vector<Tensor> leaves_, primals_;  // functional tensors by input: the leaf, and what the graph works on
+  std::vector<Ref<autograd::Node>> origins_;  // by input: the history that its stand-in began with
   std::vector<Tensor> forward_;           // functional tensors by forward output
   JointGraph joint_;
 };

@@ -3,6 +3,7 @@
 #include <tenon/autograd/engine.h>
 #include <tenon/autograd/function.h>
 #include <tenon/autograd/grad_mode.h>
+#include <tenon/autograd/meta.h>
 #include <tenon/fake/dynamic_size.h>
 #include <tenon/fake/fake.h>
 #include <tenon/ops/row.h>
@@ -72,7 +73,14 @@ Tensor Session::add_input(const Tensor& real, std::string name, InputSource sour
   TENON_CHECK(dynamic.size() <= 64, "[compile] {} has {} dimensions: expected at most 64", name, dynamic.size());
   std::copy(dynamic.begin(), dynamic.end(), flags);
   Tensor fake = inputs_.add(real, {flags, dynamic.size()}, name);
-  if (real.requires_grad()) fake.set_requires_grad(true);
+  if (real.requires_grad()) {
+    fake.set_requires_grad(true);
+    // A leaf may not be written to; a tensor with a history may, so its fake has one too.
+    if (!real.is_leaf()) {
+      Tensor leaf = std::exchange(fake, fake::like(fake));
+      autograd::pass_on(fake, leaf);
+    }
+  }
   recorder_.add_input(fake, std::move(name), fake::like(fake));
   reals.push_back(real);
   sources.push_back(std::move(source));
