@@ -212,6 +212,10 @@ std::vector<Expr> same_index(ViewIndex& v) { return v.index; }
 
 Tensor restore_shape(const Tensor& base, const Tensor& updated, const Arguments&) { return reshape(updated, base.sym_sizes()); }
 
+std::optional<SymInt> optional_number(const dispatch::Value& value) {
+  return value.is_none() ? std::nullopt : std::optional<SymInt>(value.sym_int());
+}
+
 SymInts unsqueezed_sizes(const Grad& g) { return g.sizes("self"); }
 
 }  // namespace
@@ -356,9 +360,8 @@ OPS(view) {
       })
       .grad("self", saves(), [](Grad& g) {
         const dispatch::Value &start = g.argument("start"), &end = g.argument("end");
-        auto optional = [](const dispatch::Value& v) { return v.is_none() ? std::nullopt : std::optional<SymInt>(v.sym_int()); };
         Tensor base = zeros(g.sizes("self"), TensorOptions(g.dtype("self"), g.grad().device()));
-        return slice_scatter(base, g.grad(), g.argument("dim").integer(), optional(start), optional(end),
+        return slice_scatter(base, g.grad(), g.argument("dim").integer(), optional_number(start), optional_number(end),
                              g.argument("step").sym_int());
       });
   op("select.int(Tensor(a) self, int dim, SymInt index) -> Tensor(a)")
@@ -432,15 +435,11 @@ OPS(view) {
       .grad("self", saves(),
             [](Grad& g) {
               Tensor hole = zeros(g.sizes("src"), TensorOptions(g.dtype("self"), g.grad().device()));
-              auto optional = [](const dispatch::Value& v) {
-                return v.is_none() ? std::nullopt : std::optional<SymInt>(v.sym_int());
-              };
-              return slice_scatter(g.grad(), hole, g.argument("dim").integer(), optional(g.argument("start")),
-                                   optional(g.argument("end")), g.argument("step").sym_int());
+              return slice_scatter(g.grad(), hole, g.argument("dim").integer(), optional_number(g.argument("start")),
+                                   optional_number(g.argument("end")), g.argument("step").sym_int());
             })
       .grad("src", saves(), [](Grad& g) {
-        auto optional = [](const dispatch::Value& v) { return v.is_none() ? std::nullopt : std::optional<SymInt>(v.sym_int()); };
-        return slice(g.grad(), g.argument("dim").integer(), optional(g.argument("start")), optional(g.argument("end")),
+        return slice(g.grad(), g.argument("dim").integer(), optional_number(g.argument("start")), optional_number(g.argument("end")),
                      g.argument("step").sym_int());
       });
   op("select_scatter(Tensor self, Tensor src, int dim, SymInt index) -> Tensor")

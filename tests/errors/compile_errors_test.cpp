@@ -65,9 +65,8 @@ TEST(CompileErrors, DifferentiatingTwice) {
   Tensor w = ones({2}).set_requires_grad();
   auto f = compile([&](Tensor x) { return (x * w * w).sum(); });
   Tensor loss = f(ones({2}));
-  std::vector<Tensor> first = {};
   EXPECT_EQ(error_of([&] {
-              std::vector<Tensor> gradient = autograd::grad({loss}, {w}, {ones({}).set_requires_grad()}, true, true);
+              autograd::grad({loss}, {w}, {ones({}).set_requires_grad()}, true, true);
             }),
             "[backward] a compiled function cannot be differentiated twice: compile it with backend \"eager\"");
 }
