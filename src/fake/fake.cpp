@@ -1,3 +1,4 @@
+#include <tenon/fake/dynamic_size.h>
 #include <tenon/fake/fake.h>
 #include <tenon/dispatch/registration.h>
 #include <tenon/ops/row.h>
@@ -70,6 +71,7 @@ void run_meta(dispatch::Call& call) {
 [[maybe_unused]] const bool registered = [] {
   dispatch::register_fallback(DispatchKey::Fake, run_fake);
   dispatch::register_fallback(DispatchKey::Meta, run_meta);
+  ops::set_dynamic_size_source(new_dynamic_size);
   return true;
 }();
 

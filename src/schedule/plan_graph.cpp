@@ -202,7 +202,7 @@ class Planner {
     graph::each_reference(node, [&](ValueId id) { step.inputs.push_back(slot(id)); });
     const ops::Row* row = ops::row_of(*node.op);
     for (ValueId id : group.roots) {
-      if (row)
+      if (row && !row->dynamic())
         allocate(id);
       else
         slot_of_[static_cast<size_t>(id)] = next_slot_++;  // the operator makes it
@@ -215,7 +215,7 @@ class Planner {
         if (constant->tag() == dispatch::Value::Tag::Ints || constant->tag() == dispatch::Value::Tag::SymInts)
           for (const SymInt& number : constant->sym_ints()) step.integers.push_back(expr(number));
       }
-    if (!row)
+    if (!row || row->dynamic())
       step.run = custom_call(node, step);
     else if (group.relu)
       step.run = product_with_relu(node);
