@@ -26,6 +26,7 @@ Tensor operator-(const Scalar& a, const Tensor& b) { return rsub(b, a); }
 Tensor operator*(const Scalar& a, const Tensor& b) { return mul(b, a); }
 Tensor operator/(const Scalar& a, const Tensor& b) { return mul(reciprocal(b), a); }
 Tensor operator-(const Tensor& a) { return neg(a); }
+Tensor operator~(const Tensor& a) { return bitwise_not(a); }
 
 #define TENON_COMPARISON(symbol, function)                                                \
   Tensor operator symbol(const Tensor& a, const Tensor& b) { return function(a, b); }     \
@@ -44,6 +45,15 @@ Scalar Tensor::item() const {
   static const dispatch::Operator& op = dispatch::find_operator("aten::_local_scalar_dense");
   const dispatch::Value args[] = {dispatch::Value(*this)};
   return dispatch::call<Scalar>(op, args);
+}
+
+std::vector<Scalar> Tensor::tolist() const {
+  TENON_CHECK(defined(), "[tolist] expected a tensor, got an undefined one");
+  Tensor flat = tenon::reshape(*this, {-1});
+  std::vector<Scalar> list;
+  auto count = int64_t(flat.numel());
+  for (int64_t at = 0; at < count; ++at) list.push_back(tenon::select(flat, 0, at).item());
+  return list;
 }
 
 namespace {

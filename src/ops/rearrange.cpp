@@ -20,6 +20,8 @@ std::vector<Tensor> split_by(const Tensor& self, const SymInts& sizes, int64_t d
   for (size_t at = 0; at < sizes.size(); ++at) {
     // The last piece ends where the tensor does, which needs no question about the sum.
     SymInt end = at + 1 == sizes.size() ? self.size(dim) : start + sizes[at];
+    TENON_CHECK(holds(end <= self.size(dim), "[split_with_sizes] a piece goes beyond the tensor"),
+                "[split_with_sizes] sizes {} go beyond dimension {} of {}", str(sizes), dim, self.description());
     pieces.push_back(slice(self, dim, start, end, 1));
     start = end;
   }
@@ -188,8 +190,10 @@ OPS(pieces) {
           TENON_CHECK(bool(size >= 0), "[split_with_sizes] expected sizes of at least 0, got {}", str(split_sizes));
           total += size;
         }
-        TENON_CHECK(equal(total, self.size(along)), "[split_with_sizes] sizes {} do not add up to dimension {} of {}",
-                    str(split_sizes), along, self.description());
+        TENON_CHECK(
+            total.same(self.size(along)) || holds(total == self.size(along), "[split_with_sizes] sizes do not add up"),
+            "[split_with_sizes] sizes {} do not add up to dimension {} of {}", str(split_sizes), along,
+            self.description());
         return split_by(self, split_sizes, along);
       });
   op("split.sizes(Tensor(a -> *) self, SymInt[] split_size, int dim=0) -> Tensor(a)[]")

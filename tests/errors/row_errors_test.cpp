@@ -110,5 +110,58 @@ TEST(RowErrors, Elements) {
   });
 }
 
+TEST(RowErrors, Statistics) {
+  Tensor x = zeros({2, 3}), whole = zeros({2, 3}, kInt64);
+  expect({
+      {[=] { argmax(zeros({2, 0}), 1); },
+       "[argmax] expected a dimension of at least one element, got float32[2, 0] at dimension 1"},
+      {[=] { max(x, 2); }, "[max] expected a dimension from -2 to 1, got 2"},
+      {[=] { var(whole); }, "[var] expected a floating point tensor, got int64[2, 3]"},
+      {[=] { norm(whole); }, "[norm] expected a floating point dtype, got int64"},
+      {[=] { logsumexp(whole, {0}); }, "[logsumexp] expected a floating point tensor, got int64[2, 3]"},
+      {[=] { cumsum(x, 3); }, "[cumsum] expected a dimension from -2 to 1, got 3"},
+      {[=] { cumsum(x, 0, kBool); }, "[cumsum] expected a dtype of numbers, got bool"},
+      {[=] { topk(x, 4); }, "[topk] expected a number from 0 to 3, the size of dimension 1, got 4"},
+      {[=] { sort(x, 2); }, "[sort] expected a dimension from -2 to 1, got 2"},
+  });
+}
+
+TEST(RowErrors, Images) {
+  Tensor x = zeros({1, 2, 4, 4});
+  expect({
+      {[=] { max_pool2d(zeros({4, 4}), {2}); },
+       "[max_pool2d_with_indices] expected a tensor of 3 or 4 dimensions, got float32[4, 4]"},
+      {[=] { max_pool2d(x, {2, 2, 2}); }, "[max_pool2d_with_indices] expected a kernel_size of 1 or 2 numbers, got 3"},
+      {[=] { max_pool2d(x, {2}, {}, {2}); }, "expected a padding of at most half of the kernel_size 2, got 2"},
+      {[=] { max_pool2d(x, {5}); }, "[max_pool2d] a window of 5 does not fit into 4 elements"},
+      {[=] { avg_pool2d(x, {2}, {}, {0}, false, true, 0); }, "[avg_pool2d] expected a divisor_override other than 0"},
+      {[=] { avg_pool2d(x.to(kInt64), {2}); }, "[avg_pool2d] expected a floating point tensor, got int64[1, 2, 4, 4]"},
+      {[=] { adaptive_max_pool3d(x, {1, 2}); },
+       "[adaptive_max_pool3d] expected an output_size of 1 or 3 numbers, got [1, 2]"},
+      {[=] { constant_pad_nd(x, {1}); },
+       "[constant_pad_nd] expected two numbers for each of at most 4 dimensions, got [1]"},
+      {[=] { constant_pad_nd(x, {-3, -2}); },
+       "[constant_pad_nd] padding of -3 and -2 leaves nothing of dimension 3 of float32[1, 2, 4, 4]"},
+      {[=] { pad(x, {4, 0}, "reflect"); },
+       "[pad] expected padding of at most 3 for mode 'reflect' at dimension 3 of float32[1, 2, 4, 4], got 4 and 0"},
+      {[=] { pad(x, {1, 1}, "mirror"); },
+       "[pad] expected a mode of 'constant', 'reflect', 'replicate' or 'circular', got 'mirror'"},
+      {[=] { upsample_nearest2d(x, {0, 2}); }, "[upsample_nearest2d] expected sizes of at least 1, got [0, 2]"},
+      {[=] { upsample_bilinear2d(zeros({4, 4}), {2, 2}, false); },
+       "[upsample_bilinear2d] expected a tensor of 4 dimensions, got float32[4, 4]"},
+      {[=] { unfold(x, 3, 5, 1); }, "[unfold] windows of 5 do not fit into dimension 3 of float32[1, 2, 4, 4]"},
+      {[=] { conv2d(x, zeros({3, 3, 2, 2})); },
+       "[conv2d] input float32[1, 2, 4, 4] and weight float32[3, 3, 2, 2] do not fit with 1 groups"},
+      {[=] { conv2d(x, zeros({3, 2, 2, 2}), zeros({2})); }, "[conv2d] expected a bias of 3 elements, got float32[2]"},
+      {[=] { layer_norm(x, {3}); }, "[layer_norm] expected the last dimensions of float32[1, 2, 4, 4] to be [3]"},
+      {[=] { layer_norm(x, {4}, zeros({3})); }, "[layer_norm] expected a weight and bias of [4], got float32[3]"},
+      {[=] { embedding(zeros({3}), tensor({0})); }, "[embedding] expected a table of two dimensions, got float32[3]"},
+      {[=] { embedding(zeros({3, 2}), tensor({3})); }, "[index_select] an index is out of range"},
+      {[=] { dropout(x, 1.5, true); }, "[dropout] expected a probability from 0 to 1, got 1.5"},
+      {[=] { baddbmm(zeros({5}), zeros({1, 2, 3}), zeros({1, 3, 4})); },
+       "[expand] float32[5] cannot be expanded to [1, 2, 4]"},
+  });
+}
+
 }  // namespace
 }  // namespace tenon

@@ -313,6 +313,49 @@ Overrides repeat_rule(Maker& m) {
   return {{"repeats", repeats}, {"dims", repeats}};
 }
 
+Value norm_order(const Maker& m) {
+  constexpr double orders[] = {2, 1, 3, std::numeric_limits<double>::infinity(), 0.5, 0};
+  return orders[m.recipe.variant % 6];
+}
+
+// Two numbers for each of the last two dimensions; repeated borders must fit into what they repeat.
+Ints some_pads(const Maker& m, bool repeated) {
+  Ints pads;
+  for (int64_t dim = m.rank() - 1; dim >= std::max<int64_t>(0, m.rank() - 2); --dim) {
+    int64_t most = repeated ? m.recipe.shape[static_cast<size_t>(dim)] - 1 : 2;
+    pads.push_back(std::min<int64_t>(most, 1 + dim % 2));
+    pads.push_back(std::min<int64_t>(most, m.even() ? 0 : repeated ? 2 : -1));
+  }
+  return pads;
+}
+
+// Planes of at least 3 by 3, of the recipe's sizes where it has them.
+Ints image_shape(const Maker& m) {
+  Ints shape = m.even() ? Ints{2, 2} : Ints{3};
+  for (size_t dim : {size_t{0}, size_t{1}}) shape.push_back(std::max<int64_t>(3, std::min<int64_t>(9, m.size(dim, 4))));
+  return shape;
+}
+
+Overrides pool_rule(Maker& m) {
+  return {
+      {"self", m.tensor(image_shape(m))}, {"kernel_size", Ints{3, 3}}, {"stride", Ints{2, 2}}, {"padding", Ints{1, 1}}};
+}
+
+Overrides upsample_rule(Maker& m) {
+  Ints shape = image_shape(m);
+  while (shape.size() < 4) shape.insert(shape.begin(), 1);
+  return {
+      {"self", m.tensor(shape)}, {"input", m.tensor(shape)}, {"output_size", Ints{5, 8}}, {"align_corners", !m.even()}};
+}
+
+Overrides scaled_upsample_rule(Maker& m) {
+  Overrides rule = upsample_rule(m);
+  rule.erase("output_size");
+  rule.insert({"output_size", Value()});
+  rule.insert({"scale_factors", std::vector<double>{2, 1.5}});
+  return rule;
+}
+
 // Where the schema does not say what fits together.
 const std::map<std::string, Overrides (*)(Maker&)>& special_rules() {
   static const std::map<std::string, Overrides (*)(Maker&)> rules = {
@@ -521,6 +564,114 @@ const std::map<std::string, Overrides (*)(Maker&)>& special_rules() {
        }},
       {"randint",
        [](Maker& m) { return Overrides{{"low", int64_t{m.even() ? 0 : 2}}, {"high", int64_t{m.even() ? 100 : 3}}}; }},
+      {"cumsum", [](Maker& m) { return Overrides{{"dim", m.dim()}}; }},
+      {"topk",
+       [](Maker& m) {
+         int64_t size = m.size(m.even() ? m.recipe.shape.size() - 1 : 0, 1);
+         return Overrides{{"k", std::min<int64_t>(3, size)}, {"largest", m.even()}};
+       }},
+      {"sort", [](Maker& m) { return Overrides{{"descending", !m.even()}}; }},
+      {"linalg_vector_norm", [](Maker& m) { return Overrides{{"ord", norm_order(m)}}; }},
+      {"norm", [](Maker& m) { return Overrides{{"p", norm_order(m)}}; }},
+      {"constant_pad_nd", [](Maker& m) { return Overrides{{"pad", some_pads(m, false)}}; }},
+      {"pad",
+       [](Maker& m) {
+         constexpr std::string_view modes[] = {"constant", "reflect", "replicate", "circular"};
+         std::string_view mode = modes[m.recipe.variant % 4];
+         return Overrides{{"mode", mode}, {"pad", some_pads(m, mode != "constant")}, {"value", Value()}};
+       }},
+      {"max_pool2d", pool_rule},
+      {"max_pool2d_with_indices", pool_rule},
+      {"avg_pool2d", pool_rule},
+      {"_avg_pool2d_backward",
+       [](Maker& m) {
+         Overrides rule = pool_rule(m);
+         rule.erase("self");
+         Ints image = image_shape(m), small = image;
+         for (size_t dim : {small.size() - 2, small.size() - 1}) small[dim] = (image[dim] + 2 - 3) / 2 + 1;
+         rule.insert({"grad_output", m.tensor(small)});
+         rule.insert({"input_size", image});
+         rule.insert({"ceil_mode", false});
+         rule.insert({"count_include_pad", m.even()});
+         rule.insert({"divisor_override", m.recipe.variant % 3 == 2 ? Value(int64_t{5}) : Value()});
+         return rule;
+       }},
+      {"adaptive_max_pool2d",
+       [](Maker& m) { return Overrides{{"self", m.tensor(image_shape(m))}, {"output_size", Ints{2, 3}}}; }},
+      {"adaptive_avg_pool2d",
+       [](Maker& m) {
+         return Overrides{{"self", m.tensor(image_shape(m))}, {"output_size", m.even() ? Ints{2, 3} : Ints{1, 1}}};
+       }},
+      {"_adaptive_avg_pool2d",
+       [](Maker& m) { return Overrides{{"self", m.tensor(image_shape(m))}, {"output_size", Ints{2, 3}}}; }},
+      {"_adaptive_avg_pool2d_backward",
+       [](Maker& m) {
+         Ints image = image_shape(m), small = image;
+         small[small.size() - 2] = 2;
+         small.back() = 3;
+         return Overrides{{"grad_output", m.tensor(small)}, {"input_size", image}};
+       }},
+      {"adaptive_max_pool3d",
+       [](Maker& m) {
+         Ints image = image_shape(m);
+         image.insert(image.end() - 2, 3);
+         return Overrides{{"self", m.tensor(image)}, {"output_size", Ints{2, 3, 2}}};
+       }},
+      {"layer_norm",
+       [](Maker& m) {
+         Ints shape = m.rank() == 0 ? Ints{4} : m.recipe.shape, last(shape);
+         while (last.size() > (m.even() ? 1u : 2u)) last.erase(last.begin());
+         return Overrides{{"input", m.tensor(shape)},
+                          {"normalized_shape", last},
+                          {"weight", m.recipe.variant % 3 == 0 ? Value() : Value(m.tensor(last))},
+                          {"bias", m.recipe.variant % 3 == 1 ? Value(m.tensor(last)) : Value()}};
+       }},
+      // The row `padding_idx` has a slope that its gradient leaves out.
+      {"embedding",
+       [](Maker& m) {
+         return Overrides{{"weight", m.tensor({7, m.size(1, 3) + 1})},
+                          {"indices", m.indices(m.recipe.shape, 7, m.even() ? kInt64 : kInt32)},
+                          {"padding_idx", int64_t{m.even() || m.recipe.dtype == kFloat64 ? -1 : 2}}};
+       }},
+      // Finite differences would see another draw at every step.
+      {"dropout", [](Maker& m) { return Overrides{{"p", 0.4}, {"train", m.recipe.dtype != kFloat64}}; }},
+      {"bernoulli", [](Maker&) { return Overrides{{"p", 0.3}}; }},
+      {"baddbmm",
+       [](Maker& m) {
+         int64_t inner = m.size(1, 5), rows = m.size(0, 3), columns = m.size(2, 4);
+         return Overrides{{"self", m.tensor(m.even() ? Ints{columns} : Ints{2, rows, 1})},
+                          {"batch1", m.tensor({2, rows, inner})},
+                          {"batch2", m.tensor({2, inner, columns})}};
+       }},
+      {"l1_loss", [](Maker& m) { return Overrides{{"reduction", int64_t{m.recipe.variant % 3}}}; }},
+      {"unfold",
+       [](Maker& m) {
+         return Overrides{
+             {"dimension", m.dim()}, {"size", int64_t{m.even() ? 2 : 3}}, {"step", int64_t{m.recipe.variant % 3 + 1}}};
+       }},
+      {"unfold_backward",
+       [](Maker& m) {
+         int64_t size = m.even() ? 2 : 3, step = m.recipe.variant % 3 + 1;
+         Ints sizes = m.rank() == 0 ? Ints{4} : m.recipe.shape, windows = sizes;
+         size_t dim = m.even() ? sizes.size() - 1 : 0;
+         windows[dim] = std::max<int64_t>(0, (sizes[dim] - size) / step + 1);
+         windows.push_back(size);
+         return Overrides{
+             {"grad_in", m.tensor(windows)}, {"input_sizes", sizes}, {"dim", m.dim()}, {"size", size}, {"step", step}};
+       }},
+      {"conv2d",
+       [](Maker& m) {
+         Ints image = image_shape(m);
+         int64_t groups = m.even() ? 1 + m.recipe.variant / 2 % 2 : 1;
+         int64_t channels = image[image.size() - 3] / groups;
+         return Overrides{{"input", m.tensor(image)},
+                          {"weight", m.tensor({4, channels, 3, 2})},
+                          {"bias", m.even() ? Value(m.tensor({4})) : Value()},
+                          {"stride", Ints{1 + m.recipe.variant % 2, 1}},
+                          {"padding", Ints{1, m.recipe.variant % 3}},
+                          {"dilation", Ints{1, m.recipe.variant % 3 == 2 ? 2 : 1}},
+                          {"groups", groups}};
+       }},
       {"nll_loss",
        [](Maker& m) {
          int64_t rows = m.size(0, 3), classes = std::max<int64_t>(1, m.size(1, 5));
@@ -559,6 +710,10 @@ const std::map<std::string, Overrides (*)(Maker&)>& special_rules() {
 const std::map<std::string, Overrides (*)(Maker&)>& overload_rules() {
   static const std::map<std::string, Overrides (*)(Maker&)> rules = {
       {"split.sizes", split_sizes_rule},
+      {"upsample_nearest2d.", upsample_rule},
+      {"upsample_bilinear2d.", upsample_rule},
+      {"upsample_nearest2d.vec", scaled_upsample_rule},
+      {"upsample_bilinear2d.vec", scaled_upsample_rule},
       {"div.Tensor_mode",
        [](Maker& m) {
          return Overrides{{"rounding_mode", m.recipe.variant % 3 == 0

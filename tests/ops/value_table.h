@@ -168,6 +168,12 @@ inline dispatch::Value parse_value(const std::string& text, const schema::Type& 
     }
     return dispatch::Value(tensors).own();
   }
+  if (type.element[0].kind == Kind::Float) {
+    std::vector<double> numbers;
+    std::istringstream stream(text.substr(1, text.size() - 2));
+    for (std::string word; std::getline(stream, word, ',');) numbers.push_back(std::strtod(word.c_str(), nullptr));
+    return dispatch::Value(numbers).own();
+  }
   Ints numbers = parse_ints(std::string_view(text).substr(1, text.size() - 2));
   return dispatch::Value(numbers).own();
 }

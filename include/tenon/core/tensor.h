@@ -129,6 +129,9 @@ class Tensor {
     return static_cast<T>(item());
   }
 
+  // All elements in row-major order, each read like `item()`.
+  std::vector<Scalar> tolist() const;
+
   // "float32[2, 3]"; with values: `str()`.
   std::string description() const;
   std::string str() const;
@@ -228,6 +231,7 @@ Tensor operator-(const Scalar& a, const Tensor& b);
 Tensor operator*(const Scalar& a, const Tensor& b);
 Tensor operator/(const Scalar& a, const Tensor& b);
 Tensor operator-(const Tensor& a);
+Tensor operator~(const Tensor& a);  // bits, or the opposite of bools
 Tensor operator==(const Tensor& a, const Tensor& b);
 Tensor operator!=(const Tensor& a, const Tensor& b);
 Tensor operator<(const Tensor& a, const Tensor& b);

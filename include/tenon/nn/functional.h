@@ -4,6 +4,7 @@
 #include <tenon/core/tensor.h>
 
 #include <optional>
+#include <vector>
 
 namespace tenon {
 
@@ -18,5 +19,18 @@ struct CrossEntropyOptions {
 
 // Of logits [N, C] or [C] against class numbers [N] or [] (int64).
 Tensor cross_entropy(const Tensor& logits, const Tensor& target, const CrossEntropyOptions& options = {});
+
+enum class Interpolation : uint8_t { Nearest, Bilinear };
+
+// Exactly one of `size` and `scale_factor` is given; one number stands for both dimensions.
+struct InterpolateOptions {
+  std::optional<SymInts> size = {};
+  std::optional<std::vector<double>> scale_factor = {};
+  Interpolation mode = Interpolation::Nearest;
+  bool align_corners = false;  // Bilinear: the corners of both images lie on each other
+};
+
+// An image [N, C, H, W] in another size.
+Tensor interpolate(const Tensor& input, const InterpolateOptions& options);
 
 }  // namespace tenon
