@@ -47,15 +47,6 @@ Scalar Tensor::item() const {
   return dispatch::call<Scalar>(op, args);
 }
 
-std::vector<Scalar> Tensor::tolist() const {
-  TENON_CHECK(defined(), "[tolist] expected a tensor, got an undefined one");
-  Tensor flat = tenon::reshape(*this, {-1});
-  std::vector<Scalar> list;
-  auto count = int64_t(flat.numel());
-  for (int64_t at = 0; at < count; ++at) list.push_back(tenon::select(flat, 0, at).item());
-  return list;
-}
-
 namespace {
 
 void print(std::string& text, const Tensor& tensor, int depth) {

@@ -129,9 +129,6 @@ class Tensor {
     return static_cast<T>(item());
   }
 
-  // All elements in row-major order, each read like `item()`.
-  std::vector<Scalar> tolist() const;
-
   // "float32[2, 3]"; with values: `str()`.
   std::string description() const;
   std::string str() const;
