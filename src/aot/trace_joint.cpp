@@ -2,6 +2,7 @@
 #include <tenon/autograd/engine.h>
 #include <tenon/autograd/grad_mode.h>
 #include <tenon/autograd/meta.h>
+#include <tenon/fake/dynamic_size.h>
 #include <tenon/fake/fake.h>
 #include <tenon/graph/trace.h>
 #include <tenon/ops/row.h>
@@ -17,6 +18,7 @@ class JointTracer {
   JointGraph run() {
     graph::TraceMode trace(recorder_);
     FunctionalMode functional;
+    fake::DynamicSizes sizes(captured_.env);
     autograd::SetGradMode mode(grad_enabled_);
     add_inputs();
     std::vector<dispatch::Value> results = run_forward(trace);

@@ -131,14 +131,17 @@ void run_composite(dispatch::Call& call) {
   {
     std::shared_lock lock(plans.mutex);
     if (auto found = plans.entries.find(key); found != plans.entries.end())
-      for (const auto& each : found->second)
+      for (const auto& each : found->second) {
+        symbols.clear();
         if (each->guards.check(tensors, numbers.span(), symbols)) {
           entry = each;
           break;
         }
+      }
   }
   if (!entry) {
     entry = build(call, tensors);
+    symbols.clear();
     TENON_ASSERT(entry->guards.check(tensors, numbers.span(), symbols), "{}: a new plan refuses its own inputs: {}", call.op.name(),
                  entry->guards.explain(tensors, numbers.span()));
     std::unique_lock lock(plans.mutex);

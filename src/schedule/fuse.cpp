@@ -129,7 +129,7 @@ class Fuser {
     }
   }
 
-  // The roots that computing a value reads, virtual ones looked through; sets `reads`.
+  // The roots that computing a value reads, virtual ones looked through.
   void collect_dependencies(ValueId id, std::set<ValueId>& reads, std::set<ValueId>& seen) const {
     if (!seen.insert(id).second) return;
     const ValueState& state = schedule_.state(id);
@@ -175,7 +175,26 @@ class Fuser {
       }
     }
     for (ValueId id : group.roots) schedule_.state(id).step = static_cast<int>(schedule_.groups.size());
+    for (const graph::Binding& binding : node.binds) symbol_step_[binding.symbol] = static_cast<int>(schedule_.groups.size());
     schedule_.groups.push_back(std::move(group));
+  }
+
+  // The step after which every symbol in these values and their arguments is known.
+  int symbols_known(const std::set<ValueId>& values) const {
+    int step = 0;
+    if (symbol_step_.empty()) return step;
+    auto use = [&](int32_t symbol) {
+      if (auto found = symbol_step_.find(symbol); found != symbol_step_.end()) step = std::max(step, found->second);
+    };
+    for (ValueId id : values) {
+      graph::each_symbol(graph_.meta(id), use);
+      if (const Node* node = schedule_.state(id).node)
+        for (const graph::Argument& argument : node->args) {
+          graph::each_symbol(argument, use);
+          graph::each_reference(argument, [&](ValueId input) { graph::each_symbol(graph_.meta(input), use); });
+        }
+    }
+    return step;
   }
 
   bool is_output(ValueId id) const {
@@ -230,7 +249,7 @@ class Fuser {
     Group single = group_of(id);
     std::set<ValueId> reads, seen;
     collect_dependencies(id, reads, seen);
-    int earliest = 0;
+    int earliest = symbols_known(seen);
     for (ValueId read : reads) earliest = std::max(earliest, schedule_.state(read).step);
     if (schedule_.options.fuse)
       for (int at = static_cast<int>(schedule_.groups.size()) - 1; at >= earliest; --at) {
@@ -275,6 +294,7 @@ class Fuser {
   Schedule schedule_;
   const Graph& graph_;
   std::vector<std::vector<int32_t>> users_;
+  std::unordered_map<int32_t, int> symbol_step_;  // unbacked symbols: the step that binds them
 };
 
 }  // namespace

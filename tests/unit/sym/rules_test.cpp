@@ -38,7 +38,13 @@ z3::expr to_z3(z3::context& context, const Tree& tree, std::vector<z3::expr>& di
   if (tree->op == "x") return context.int_const(tree->name.c_str());
   const std::string& op = tree->op;
   z3::expr a = to_z3(context, tree->args[0], divisors);
+  if (op == "Abs") return z3::ite(integer(a) < 0, -integer(a), integer(a));
   if (tree->args.size() == 1) return op == "!" ? !truth(a) : -integer(a);
+  if (op == "Pow") {
+    z3::expr power = context.int_val(1);
+    for (int64_t i = 0; i < tree->args[1]->value; ++i) power = power * integer(a);
+    return power;
+  }
   z3::expr b = to_z3(context, tree->args[1], divisors);
   if (op == "&&") return truth(a) && truth(b);
   if (op == "||") return truth(a) || truth(b);
@@ -243,6 +249,14 @@ const std::vector<Example>& examples() {
       {Rule::MaxOrdered, {"n >= 5"}, "Max(0, n - 5)", "n - 5"},
       {Rule::MinAbsorbs, {}, "Min(x, Max(x, y))", "x"},
       {Rule::MaxAbsorbs, {}, "Max(x, Min(x, y))", "x"},
+      {Rule::AbsPositive, {"x >= 3"}, "Abs(x - 2)", "x - 2"},
+      {Rule::AbsNegative, {}, "Abs(-n)", "n"},
+      {Rule::AbsNegative, {"x <= 2"}, "Abs(x - 2)", "2 - x"},
+      {Rule::AbsSign, {}, "Abs(3 - x)", "Abs(x - 3)"},
+      {Rule::AbsScale, {}, "Abs(4*y - 2*x)", "2*Abs(x - 2*y)"},
+      {Rule::PowUnrolled, {}, "Pow(x, 3) - x*x*x", "0"},
+      {Rule::ConditionAsNumber, {}, "(x <= 3) == 1", "x <= 3"},
+      {Rule::ConditionAsNumber, {}, "(x <= 3) <= 0", "x >= 4"},
       {Rule::LeCommon, {}, "2*x + 4*y <= 7", "x + 2*y <= 3"},
       {Rule::LeProved, {}, "2*FloorDiv(n, 2) <= n", "1"},
       {Rule::LeProved, {"x - y <= -1"}, "x - y <= 5", "1"},
@@ -266,6 +280,8 @@ const std::vector<Example>& examples() {
       {Rule::ProveMinAboveBoth, {"x >= z", "y >= z"}, "Min(x, y) >= z", "1"},
       {Rule::ProveMaxBelowBoth, {}, "Max(i, j) <= i + j", "1"},
       {Rule::ProveMaxAboveEither, {}, "Max(x, y) >= y", "1"},
+      {Rule::ProveAbsBelowBoth, {"x <= y", "-x <= y"}, "Abs(x) <= y", "1"},
+      {Rule::ProveAbsAboveEither, {}, "Abs(x) >= x", "1"},
       {Rule::ProveFactorUpper, {"j <= 7"}, "j*n <= 8*n", "1"},
       {Rule::ProveFactorLower, {"b >= 1"}, "a*b >= a", "1"},
   };
