@@ -9,8 +9,6 @@ struct Box final : Counted {
   explicit Box(T initial) : content(std::move(initial)) {}
 };
 
-constexpr int64_t kSymbolic = 1;  // in `count_` of an Int: `pointer_` is a SymInt
-
 }  // namespace
 
 Value::Value(const Tensor& tensor) : integer_(0) {
@@ -39,17 +37,33 @@ Value::Value(const SymInt& number) : tag_(Tag::Int), integer_(0) {
   }
 }
 
+Value::Value(const SymFloat& number) : tag_(Tag::Real), real_(0) {
+  if (number.is_symbolic()) {
+    pointer_ = &number;
+    count_ = kSymbolic;
+  } else {
+    real_ = number.plain();
+  }
+}
+
+Value::Value(const SymBool& flag) : tag_(Tag::Bool), integer_(0) {
+  if (flag.is_symbolic()) {
+    pointer_ = &flag;
+    count_ = kSymbolic;
+  } else {
+    integer_ = bool(flag);
+  }
+}
+
 Value::Value(const Scalar& number) : integer_(0) {
   switch (number.kind()) {
     case Scalar::Kind::Bool:
-      tag_ = Tag::Bool;
-      integer_ = number.to_bool();
+      // The scalar has no SymBool to borrow.
+      if (number.is_symbolic()) *this = Value(number.sym_bool()).own();
+      else *this = Value(number.to_bool());
       break;
     case Scalar::Kind::Int: *this = Value(number.integer()); break;
-    case Scalar::Kind::Real:
-      tag_ = Tag::Real;
-      real_ = number.real();
-      break;
+    case Scalar::Kind::Real: *this = Value(number.real_number()); break;
   }
 }
 
@@ -134,6 +148,12 @@ Value Value::own() const {
     case Tag::Int:
       if (count_ == kSymbolic) keep(*static_cast<const SymInt*>(pointer_));
       break;
+    case Tag::Real:
+      if (count_ == kSymbolic) keep(*static_cast<const SymFloat*>(pointer_));
+      break;
+    case Tag::Bool:
+      if (count_ == kSymbolic) keep(*static_cast<const SymBool*>(pointer_));
+      break;
     case Tag::String: keep(std::string(string())); break;
     case Tag::Tensors: keep(std::vector<Tensor>(tensors().begin(), tensors().end())); break;
     case Tag::OptionalTensors:
@@ -180,6 +200,7 @@ std::optional<Tensor> Value::optional_tensor() const { return is_none() ? std::n
 
 SymInt Value::sym_int() const {
   // A memory format reads as its number, as kernels take it.
+  if (tag_ == Tag::Bool && count_ == kSymbolic) return to_int(sym_bool());
   if (tag_ == Tag::Bool || tag_ == Tag::MemoryFormat) return integer_;
   if (tag_ != Tag::Int) wrong_kind("an int");
   return count_ == kSymbolic ? *static_cast<const SymInt*>(pointer_) : SymInt(integer_);
@@ -187,20 +208,30 @@ SymInt Value::sym_int() const {
 
 int64_t Value::integer() const { return int64_t(sym_int()); }
 
-double Value::real() const {
-  if (tag_ == Tag::Real) return real_;
+SymFloat Value::sym_float() const {
+  if (tag_ == Tag::Real) return count_ == kSymbolic ? *static_cast<const SymFloat*>(pointer_) : SymFloat(real_);
   if (tag_ != Tag::Int && tag_ != Tag::Bool) wrong_kind("a float");
-  return static_cast<double>(integer());
+  return sym_int();
+}
+
+SymBool Value::sym_bool() const {
+  if (tag_ != Tag::Bool) wrong_kind("a bool");
+  return count_ == kSymbolic ? *static_cast<const SymBool*>(pointer_) : SymBool(integer_ != 0);
+}
+
+double Value::real() const {
+  if (tag_ == Tag::Real && count_ != kSymbolic) return real_;
+  return double(sym_float());
 }
 
 bool Value::boolean() const {
-  if (tag_ != Tag::Bool) wrong_kind("a bool");
-  return integer_ != 0;
+  if (tag_ == Tag::Bool && count_ != kSymbolic) return integer_ != 0;
+  return bool(sym_bool());
 }
 
 Scalar Value::scalar() const {
-  if (tag_ == Tag::Real) return real_;
-  if (tag_ == Tag::Bool) return integer_ != 0;
+  if (tag_ == Tag::Real) return count_ == kSymbolic ? Scalar(sym_float()) : Scalar(real_);
+  if (tag_ == Tag::Bool) return count_ == kSymbolic ? Scalar(sym_bool()) : Scalar(integer_ != 0);
   if (tag_ != Tag::Int) wrong_kind("a number");
   return sym_int();
 }

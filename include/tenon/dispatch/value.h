@@ -31,6 +31,8 @@ class Value {
   Value(bool flag) : tag_(Tag::Bool), integer_(flag) {}
   Value(double number) : tag_(Tag::Real), real_(number) {}
   Value(const SymInt& number);
+  Value(const SymFloat& number);
+  Value(const SymBool& flag);
   Value(const Scalar& number);
   Value(std::string_view text) : tag_(Tag::String), pointer_(text.data()), count_(static_cast<int64_t>(text.size())) {}
   Value(const char* text) : Value(std::string_view(text)) {}
@@ -84,9 +86,13 @@ class Value {
   Tensor take_tensor();  // moves an owned tensor out
   std::optional<Tensor> optional_tensor() const;
   SymInt sym_int() const;
-  int64_t integer() const;      // pins a symbolic number
+  SymFloat sym_float() const;   // of a Real, Int or Bool
+  SymBool sym_bool() const;
+  int64_t integer() const;      // these three pin a symbolic number
   double real() const;          // of a Real, Int or Bool
   bool boolean() const;
+  // A number that is not plain.
+  bool is_symbolic() const { return is_number() && count_ == kSymbolic; }
   Scalar scalar() const;
   std::string_view string() const;
   tenon::Dtype dtype() const;
@@ -110,6 +116,8 @@ class Value {
   static std::string_view name(Tag tag);
 
  private:
+  static constexpr int64_t kSymbolic = 1;  // in `count_` of a number
+
   void copy_from(const Value& other);
   void move_from(Value& other) noexcept;
   void clear();
@@ -120,7 +128,7 @@ class Value {
   union {
     int64_t integer_;      // Int (plain), Bool, Dtype, Device, Layout, MemoryFormat
     double real_;
-    const void* pointer_;  // String, lists, Generator; Int with count_ == 1: a const SymInt*
+    const void* pointer_;  // String, lists, Generator; symbolic numbers: a SymInt, SymFloat or SymBool
     Tensor tensor_;        // counted only if not borrowed
   };
   int64_t count_ = 0;      // of a list or string
