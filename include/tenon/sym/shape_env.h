@@ -65,13 +65,13 @@ class ShapeEnv : public Counted {
   // Says that an expression is the size of something.
   void mark_size(Expr expr);
 
-  // Of a real: the bits.
   // Asked before giving up on a condition or number that depends on data, with its expression. It may find the values out (by running what
   // was captured so far) and `give_hint`; true if it did.
   void set_resolver(std::function<bool(Expr)> resolver) { resolver_ = std::move(resolver); }
   // From now on the unbacked symbol is backed: its value, of a real the bits, is known at capture.
   void give_hint(int32_t symbol_id, int64_t value);
 
+  // Of a real: the bits.
   std::optional<int64_t> hint(Expr expr) const;
   const std::string& source(int32_t symbol_id) const;  // empty for unbacked symbols
   bool is_backed(int32_t symbol_id) const;
@@ -142,5 +142,4 @@ std::string failed_check(const Guard& check, const ShapeEnv& env, std::span<cons
 }  // namespace tenon
 
 // `SymInt` holds a counted reference to its environment, so the headers come together.
-#include <tenon/sym/sym_float.h>
 #include <tenon/sym/sym_int.h>

