@@ -87,9 +87,19 @@ void run_meta(dispatch::Call& call) {
   run_fake(call);
 }
 
+// A row knows that its size lies within others, which may be symbols.
+SymInt size_in_row(const SymInt& min, const std::optional<SymInt>& max) {
+  if (!max || !max->is_symbolic()) return new_dynamic_size(min, max);
+  SymInt size = new_dynamic_size(min, std::nullopt);
+  SymBool within = size <= *max;
+  if (within.is_symbolic()) max->env()->pool().assume(within.expr());
+  return size;
+}
+
 [[maybe_unused]] const bool registered = [] {
   dispatch::register_fallback(DispatchKey::Fake, run_fake);
   dispatch::register_fallback(DispatchKey::Meta, run_meta);
+  ops::set_dynamic_size_source(size_in_row);
   return true;
 }();
 

@@ -180,6 +180,7 @@ TensorMeta infer_pointwise(const Row& row, const Arguments& arguments) {
       shapes.push_back(value.tensor().sym_sizes());
     }
   TENON_ASSERT(!inputs.empty(), "{} without tensors", row.schema.str());
+  if (row.check) row.check(arguments);
   Device device = inputs[0].device();
   for (const Tensor& input : inputs) {
     if (input.dim() > 0 && inputs[0].dim() == 0) device = input.device();

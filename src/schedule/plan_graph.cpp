@@ -252,7 +252,7 @@ class Planner {
     graph::each_reference(node, [&](ValueId id) { step.inputs.push_back(slot(id)); });
     const ops::Row* row = ops::row_of(*node.op);
     for (ValueId id : group.roots) {
-      if (row && node.binds.empty())
+      if (row && !row->dynamic())
         allocate(id);
       else
         slot_of_[static_cast<size_t>(id)] = next_slot_++;  // the operator makes it
@@ -267,7 +267,7 @@ class Planner {
         if (is_symbolic_real(*constant)) step.integers.push_back(expr(constant->sym_float().expr()));
         if (is_symbolic_bool(*constant)) step.integers.push_back(expr(constant->sym_bool().expr()));
       }
-    if (!row)
+    if (!row || row->dynamic())
       step.run = custom_call(node);
     else if (group.relu)
       step.run = product_with_relu(node);

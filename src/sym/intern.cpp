@@ -1,7 +1,6 @@
 #include "pool.h"
 
 #include <algorithm>
-
 #include <bit>
 #include <cstring>
 

@@ -3,6 +3,7 @@
 #include <tenon/loop/evaluate.h>
 
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <map>
 #include <random>
@@ -17,7 +18,8 @@ double extreme(Random& random, Dtype dtype, bool combined) {
   constexpr double infinity = std::numeric_limits<double>::infinity();
   double largest = dtype == Dtype::Float16 ? 65504 : dtype == Dtype::Float64 ? 1e300 : 3e38;
   double smallest = dtype == Dtype::Float16 ? 6e-8 : dtype == Dtype::Float64 ? 1e-310 : 1e-40;
-  const double choices[] = {NAN, infinity, -infinity, 0.0, -0.0, 1, -1, 0.5, -2.5, largest, -largest, smallest, -smallest, 88.5, -104};
+  const double choices[] = {NAN,  infinity, -infinity, 0.0,      -0.0,      1,    -1,  0.5,
+                            -2.5, largest,  -largest,  smallest, -smallest, 88.5, -104};
   return choices[random() % (combined ? 9 : std::size(choices))];
 }
 
@@ -39,8 +41,10 @@ int64_t integer(Random& random, Dtype dtype, Values values) {
   if (dtype == Dtype::Bool) return static_cast<int64_t>(random() % 2);
   if (values != Values::Extreme) return static_cast<int64_t>(random() % 11) - (traits(dtype).is_signed ? 5 : 0);
   int64_t bits = size_of(dtype) * 8;
-  int64_t largest = traits(dtype).is_signed ? static_cast<int64_t>(~uint64_t{0} >> (65 - bits)) : (int64_t{1} << bits) - 1;
-  const int64_t choices[] = {0, 1, 2, traits(dtype).is_signed ? -1 : 3, largest, traits(dtype).is_signed ? -largest - 1 : largest - 1, 17};
+  int64_t largest =
+      traits(dtype).is_signed ? static_cast<int64_t>(~uint64_t{0} >> (65 - bits)) : (int64_t{1} << bits) - 1;
+  const int64_t choices[] = {
+      0, 1, 2, traits(dtype).is_signed ? -1 : 3, largest, traits(dtype).is_signed ? -largest - 1 : largest - 1, 17};
   return choices[random() % std::size(choices)];
 }
 
@@ -87,15 +91,19 @@ class Maker {
  public:
   Maker(const ops::Row& row, const Recipe& wanted) : recipe(wanted) {
     // Whether a sum of very large numbers overflows depends on the order of additions.
-    bool combines = row.kind == ops::Kind::Reduction || row.kind == ops::Kind::Opaque || row.kind == ops::Kind::Composite;
+    bool combines =
+        row.kind == ops::Kind::Reduction || row.kind == ops::Kind::Opaque || row.kind == ops::Kind::Composite;
     if (combines && wanted.values == Values::Extreme && is_floating(wanted.dtype)) recipe.values = Values::NotFinite;
     // By name, so that a new row does not change the samples of the others.
     seed_ = 1469598103934665603ull;
-    for (char letter : row.schema.qualified_name() + wanted.str()) seed_ = (seed_ ^ static_cast<uint64_t>(letter)) * 1099511628211ull;
+    for (char letter : row.schema.qualified_name() + wanted.str())
+      seed_ = (seed_ ^ static_cast<uint64_t>(letter)) * 1099511628211ull;
   }
 
   Recipe recipe;
-  int64_t size(size_t dim, int64_t otherwise) const { return dim < recipe.shape.size() ? recipe.shape[dim] : otherwise; }
+  int64_t size(size_t dim, int64_t otherwise) const {
+    return dim < recipe.shape.size() ? recipe.shape[dim] : otherwise;
+  }
   int64_t rank() const { return static_cast<int64_t>(recipe.shape.size()); }
   int64_t dim() const { return recipe.variant % 2 == 0 ? -1 : 0; }
   bool even() const { return recipe.variant % 2 == 0; }
@@ -106,19 +114,44 @@ class Maker {
   // Whole numbers in [0, bound).
   Tensor indices(const Ints& shape, int64_t bound, Dtype dtype = kInt64) {
     Tensor made = make_tensor(shape, dtype, recipe.placement, Values::Ordinary, seed_++);
-    Tensor storage = core::make_view(made, SymInts{core::reach(made.sizes(), made.strides())}, SymInts{1}, made.storage_offset());
+    Tensor storage =
+        core::make_view(made, SymInts{core::reach(made.sizes(), made.strides())}, SymInts{1}, made.storage_offset());
     Random random(seed_++);
     for (int64_t at = 0; at < storage.numel().plain(); ++at)
-      loop::store_element(storage.raw_data(), dtype, at,
-                          loop::Number::of(bound > 0 ? static_cast<int64_t>(random() % static_cast<uint64_t>(bound)) : 0));
+      loop::store_element(
+          storage.raw_data(), dtype, at,
+          loop::Number::of(bound > 0 ? static_cast<int64_t>(random() % static_cast<uint64_t>(bound)) : 0));
     return made;
+  }
+
+  // Whole numbers that the function gives for each row-major position.
+  Tensor numbers(const Ints& shape, const std::function<int64_t(int64_t)>& number, Dtype dtype = kInt64) {
+    Tensor made = make_tensor(shape, dtype, Placement::Contiguous, Values::Ordinary, seed_++);
+    for (int64_t at = 0; at < made.numel().plain(); ++at)
+      loop::store_element(made.raw_data(), dtype, at, loop::Number::of(number(at)));
+    return made;
+  }
+  // Different numbers in [0, bound), as many as fit.
+  Tensor distinct(int64_t count, int64_t bound) {
+    int64_t fits = std::min(count, bound);
+    return numbers({fits},
+                   [&](int64_t at) { return (at * (bound % 3 == 0 ? 2 : 3) + 1) % std::max<int64_t>(1, bound); });
+  }
+  // Of that shape: along `dim` every position once.
+  Tensor rotated(const Ints& shape, int64_t dim) {
+    int64_t along = dim < 0 ? dim + static_cast<int64_t>(shape.size()) : dim, inner = 1;
+    for (size_t d = static_cast<size_t>(along) + 1; d < shape.size(); ++d) inner *= shape[d];
+    int64_t size = shape.empty() ? 1 : shape[static_cast<size_t>(along)];
+    return numbers(shape,
+                   [&](int64_t at) { return (at / std::max<int64_t>(1, inner) + 1) % std::max<int64_t>(1, size); });
   }
 
   std::optional<Value> generic(const schema::Argument& argument, bool first_tensor) {
     const std::string& name = argument.name;
     schema::Type type = argument.type;
     if (type.is_optional()) {
-      bool given = type.element[0].kind == schema::Kind::List || type.element[0].kind == schema::Kind::Scalar || !argument.default_value;
+      bool given = type.element[0].kind == schema::Kind::List || type.element[0].kind == schema::Kind::Scalar ||
+                   !argument.default_value;
       if (!given || recipe.variant % 4 == 3) return Value();
       type = schema::Type(type.element[0]);
     }
@@ -143,7 +176,8 @@ class Maker {
         if (element == schema::Kind::SymInt && name == "size") return Value(recipe.shape).own();
         if (element == schema::Kind::Int && name == "dim") {
           if (rank() == 0 || recipe.variant % 4 == 2) return Value(Ints{}).own();
-          return Value(recipe.variant % 4 == 1 && rank() > 1 ? Ints{0, -1} : Ints{recipe.variant % 8 < 4 ? -1 : 0}).own();
+          return Value(recipe.variant % 4 == 1 && rank() > 1 ? Ints{0, -1} : Ints{recipe.variant % 8 < 4 ? -1 : 0})
+              .own();
         }
         return from_default(argument);
       }
@@ -170,8 +204,11 @@ class Maker {
   }
 
   Value scalar(const std::string& name) const {
-    bool real = is_floating(recipe.dtype) ? recipe.variant % 3 != 2 : recipe.variant % 3 == 1 && name != "alpha" && name != "beta";
+    bool real = is_floating(recipe.dtype) ? recipe.variant % 3 != 2
+                                          : recipe.variant % 3 == 1 && name != "alpha" && name != "beta";
     if (name == "alpha" || name == "beta") return real ? Value(1.5) : Value(int64_t{2});
+    if (name == "min" || name == "max")
+      return real ? Value(name == "min" ? -0.5 : 0.625) : Value(int64_t{name == "min" ? 1 : 3});
     const double choices[] = {1.5, -0.75, 3, 0.5};
     return real ? Value(choices[recipe.variant % 4]) : Value(int64_t{recipe.variant % 2 == 0 ? 3 : 2});
   }
@@ -187,10 +224,13 @@ class Maker {
         break;
       case Pairing::Wider: shape.insert(shape.begin(), 2); break;
       case Pairing::ZeroDim: shape = {}; break;
-      case Pairing::Dtype: dtype = dtype == kFloat32 ? kFloat16 : dtype == kInt32 ? kUInt8 : dtype == kFloat16 ? kBFloat16 : kFloat32; break;
+      case Pairing::Dtype:
+        dtype = dtype == kFloat32 ? kFloat16 : dtype == kInt32 ? kUInt8 : dtype == kFloat16 ? kBFloat16 : kFloat32;
+        break;
     }
-    if (name == "condition") return tensor(shape, kBool);
-    if (name == "index") return indices(recipe.shape, rank() > 0 ? *std::min_element(recipe.shape.begin(), recipe.shape.end()) : 1);
+    if (name == "condition" || name == "mask") return tensor(shape, kBool);
+    if (name == "index")
+      return indices(recipe.shape, rank() > 0 ? *std::min_element(recipe.shape.begin(), recipe.shape.end()) : 1);
     return tensor(shape, dtype);
   }
 
@@ -203,41 +243,127 @@ Ints without(Ints shape, int64_t dim) {
   return shape;
 }
 
+using Indices = std::vector<std::optional<Tensor>>;
+
+// Indices for the recipe's shape, and the sizes of what they pick; `distinct` if no element is to be picked twice.
+std::pair<Indices, Ints> some_indices(Maker& m, bool distinct) {
+  const Ints& shape = m.recipe.shape;
+  if (shape.empty()) return {{m.tensor({}, kInt64)}, {}};
+  auto pick = [&](size_t dim, Ints sizes) {
+    int64_t count = 1;
+    for (int64_t& size : sizes) {
+      if (shape[dim] == 0) size = 0;
+      count *= size;
+    }
+    if (distinct) return m.distinct(count, shape[dim]);
+    return m.indices(sizes, shape[dim], m.even() ? kInt64 : kInt32);
+  };
+  Ints rest(shape);
+  switch (shape.size() == 1 ? 0 : m.recipe.variant % 3) {
+    case 0: {
+      Tensor index = pick(0, {4});
+      rest[0] = index.sizes()[0];
+      return {{index}, rest};
+    }
+    case 1: {
+      Tensor index = pick(shape.size() - 1, distinct ? Ints{3} : Ints{2, 3});
+      rest.erase(rest.end() - 1);
+      for (int64_t size : index.sizes()) rest.push_back(size);
+      Indices list(shape.size());
+      list.back() = index;
+      return {list, rest};
+    }
+    default: {
+      Tensor first = pick(0, distinct ? Ints{2} : Ints{2, 1}),
+             second = pick(shape.size() - 1, distinct ? Ints{2} : Ints{3});
+      if (distinct && first.sizes()[0] != second.sizes()[0]) first = second = m.numbers({1}, [](int64_t) { return 0; });
+      if (std::find(shape.begin(), shape.end(), 0) != shape.end())
+        first = second = m.numbers({0}, [](int64_t) { return 0; });
+      Ints both = distinct || first.numel().plain() == 0 ? Ints(first.sizes()) : Ints{2, 3};
+      Indices list(shape.size());
+      list.front() = first;
+      list.back() = second;
+      Ints result = both;
+      for (size_t dim = 1; dim + 1 < shape.size(); ++dim) result.push_back(shape[dim]);
+      return {list, result};
+    }
+  }
+}
+
+Overrides pick_rule(Maker& m) { return {{"indices", some_indices(m, false).first}}; }
+
+Overrides put_rule(Maker& m) {
+  bool accumulate = m.recipe.variant % 4 == 1;
+  auto [indices, sizes] = some_indices(m, !accumulate);
+  if (m.recipe.variant % 5 == 4 && !sizes.empty()) sizes[0] = 1;
+  return {{"indices", indices}, {"values", m.tensor(sizes)}, {"accumulate", accumulate}};
+}
+
+Overrides split_sizes_rule(Maker& m) {
+  int64_t size = m.size(m.even() ? m.recipe.shape.size() - 1 : 0, 1), first = size / 3;
+  return {
+      {"split_sizes", Ints{first, 0, size - first}}, {"split_size", Ints{first, 0, size - first}}, {"dim", m.dim()}};
+}
+
+Overrides repeat_rule(Maker& m) {
+  Ints repeats(m.recipe.shape);
+  for (int64_t& each : repeats) each = 2;
+  if (!m.even()) repeats.insert(repeats.begin(), 3);
+  if (!repeats.empty()) repeats.back() = m.recipe.variant % 3;
+  return {{"repeats", repeats}, {"dims", repeats}};
+}
+
 // Where the schema does not say what fits together.
 const std::map<std::string, Overrides (*)(Maker&)>& special_rules() {
   static const std::map<std::string, Overrides (*)(Maker&)> rules = {
-      {"mm", [](Maker& m) {
+      {"mm",
+       [](Maker& m) {
          int64_t inner = m.size(1, 5);
          return Overrides{{"self", m.tensor({m.size(0, 3), inner})}, {"mat2", m.tensor({inner, m.size(2, 4)})}};
        }},
-      {"addmm", [](Maker& m) {
+      {"addmm",
+       [](Maker& m) {
          int64_t inner = m.size(1, 5), rows = m.size(0, 3), columns = m.size(2, 4);
-         return Overrides{{"self", m.tensor(m.even() ? Ints{columns} : Ints{rows, 1})}, {"mat1", m.tensor({rows, inner})},
+         return Overrides{{"self", m.tensor(m.even() ? Ints{columns} : Ints{rows, 1})},
+                          {"mat1", m.tensor({rows, inner})},
                           {"mat2", m.tensor({inner, columns})}};
        }},
-      {"bmm", [](Maker& m) {
+      {"bmm",
+       [](Maker& m) {
          int64_t inner = m.size(1, 5);
          return Overrides{{"self", m.tensor({2, m.size(0, 3), inner})}, {"mat2", m.tensor({2, inner, m.size(2, 4)})}};
        }},
-      {"dot", [](Maker& m) { return Overrides{{"self", m.tensor({m.size(0, 3)})}, {"tensor", m.tensor({m.size(0, 3)})}}; }},
-      {"mv", [](Maker& m) {
+      {"dot",
+       [](Maker& m) { return Overrides{{"self", m.tensor({m.size(0, 3)})}, {"tensor", m.tensor({m.size(0, 3)})}}; }},
+      {"mv",
+       [](Maker& m) {
          return Overrides{{"self", m.tensor({m.size(0, 3), m.size(1, 5)})}, {"vec", m.tensor({m.size(1, 5)})}};
        }},
-      {"matmul", [](Maker& m) {
+      {"matmul",
+       [](Maker& m) {
          int64_t inner = m.size(1, 5), rows = m.size(0, 3);
-         const std::pair<Ints, Ints> shapes[] = {{{rows, inner}, {inner, 4}}, {{2, rows, inner}, {inner, 4}}, {{inner}, {inner, 4}},
-                                                 {{2, rows, inner}, {2, inner, 4}}, {{2, 1, rows, inner}, {3, inner, 4}}};
+         const std::pair<Ints, Ints> shapes[] = {{{rows, inner}, {inner, 4}},
+                                                 {{2, rows, inner}, {inner, 4}},
+                                                 {{inner}, {inner, 4}},
+                                                 {{2, rows, inner}, {2, inner, 4}},
+                                                 {{2, 1, rows, inner}, {3, inner, 4}}};
          auto& [a, b] = shapes[m.recipe.variant % 5];
          return Overrides{{"self", m.tensor(a)}, {"other", m.tensor(b)}};
        }},
-      {"linear", [](Maker& m) {
+      {"linear",
+       [](Maker& m) {
          Ints shape = m.rank() > 0 ? m.recipe.shape : Ints{5};
-         return Overrides{{"input", m.tensor(shape)}, {"weight", m.tensor({4, shape.back()})},
+         return Overrides{{"input", m.tensor(shape)},
+                          {"weight", m.tensor({4, shape.back()})},
                           {"bias", m.even() ? Value(m.tensor({4})) : Value()}};
        }},
       {"view", [](Maker& m) { return Overrides{{"size", Value(m.even() ? Ints{-1} : Ints{1, -1, 1})}}; }},
-      {"reshape", [](Maker& m) { return Overrides{{"shape", Value(m.even() ? Ints{-1} : Ints{m.size(m.recipe.shape.size() - 1, 1), -1})}}; }},
-      {"empty_strided", [](Maker& m) {
+      {"reshape",
+       [](Maker& m) {
+         return Overrides{{"shape", Value(m.even() ? Ints{-1} : Ints{m.size(m.recipe.shape.size() - 1, 1), -1})}};
+       }},
+      {"empty_strided",
+       [](Maker& m) {
          Ints strides;
          int64_t step = 1;
          for (int64_t size : m.recipe.shape) {
@@ -246,37 +372,48 @@ const std::map<std::string, Overrides (*)(Maker&)>& special_rules() {
          }
          return Overrides{{"stride", strides}};
        }},
-      {"expand", [](Maker& m) {
+      {"expand",
+       [](Maker& m) {
          Ints shape = m.recipe.shape, wider = shape;
          if (!shape.empty()) shape[0] = 1;
          wider.insert(wider.begin(), 2);
          return Overrides{{"self", m.tensor(shape)}, {"size", Value(wider)}};
        }},
-      {"sum_to_size", [](Maker& m) {
+      {"sum_to_size",
+       [](Maker& m) {
          Ints wider = m.recipe.shape, size = m.recipe.shape;
          wider.insert(wider.begin(), 2);
          if (!m.even() && !size.empty()) size[0] = 1;
          return Overrides{{"self", m.tensor(wider)}, {"size", Value(size)}};
        }},
-      {"permute", [](Maker& m) {
+      {"permute",
+       [](Maker& m) {
          Ints dims;
-         for (int64_t dim = 0; dim < m.rank(); ++dim) dims.push_back(m.even() ? m.rank() - 1 - dim : (dim + 1) % m.rank());
+         for (int64_t dim = 0; dim < m.rank(); ++dim)
+           dims.push_back(m.even() ? m.rank() - 1 - dim : (dim + 1) % m.rank());
          return Overrides{{"dims", Value(dims)}};
        }},
-      {"slice", [](Maker& m) {
+      {"slice",
+       [](Maker& m) {
          return m.even() ? Overrides{{"start", Value(int64_t{1})}, {"end", Value(int64_t{-1})}}
-                         : Overrides{{"dim", Value(int64_t{-1})}, {"start", Value(int64_t{-5})}, {"step", Value(int64_t{2})}};
+                         : Overrides{
+                               {"dim", Value(int64_t{-1})}, {"start", Value(int64_t{-5})}, {"step", Value(int64_t{2})}};
        }},
-      {"slice_scatter", [](Maker& m) {
+      {"slice_scatter",
+       [](Maker& m) {
          Ints part = m.recipe.shape;
          if (part.empty()) return Overrides{};
          int64_t last = part.back();
          part.back() = m.even() ? std::max<int64_t>(0, last - 1) : last / 2;
-         return Overrides{{"src", m.tensor(part)}, {"dim", Value(int64_t{-1})}, {"start", Value(int64_t{1})},
-                          {"end", Value()}, {"step", Value(int64_t{m.even() ? 1 : 2})}};
+         return Overrides{{"src", m.tensor(part)},
+                          {"dim", Value(int64_t{-1})},
+                          {"start", Value(int64_t{1})},
+                          {"end", Value()},
+                          {"step", Value(int64_t{m.even() ? 1 : 2})}};
        }},
       {"select_scatter", [](Maker& m) { return Overrides{{"src", m.tensor(without(m.recipe.shape, m.dim()))}}; }},
-      {"cat", [](Maker& m) {
+      {"cat",
+       [](Maker& m) {
          Ints longer = m.recipe.shape, shorter = m.recipe.shape;
          if (!longer.empty()) {
            size_t dim = m.even() ? longer.size() - 1 : 0;
@@ -284,30 +421,175 @@ const std::map<std::string, Overrides (*)(Maker&)>& special_rules() {
            shorter[dim] = 1;
          }
          Dtype second = m.recipe.pairing == Pairing::Dtype ? kFloat64 : m.recipe.dtype;
-         return Overrides{{"tensors", Value(std::vector<Tensor>{m.tensor(m.recipe.shape), m.tensor(longer, second), m.tensor(shorter)})}};
+         return Overrides{{"tensors", Value(std::vector<Tensor>{m.tensor(m.recipe.shape), m.tensor(longer, second),
+                                                                m.tensor(shorter)})}};
        }},
-      {"gather", [](Maker& m) {
+      {"gather",
+       [](Maker& m) {
          Ints shape = m.recipe.shape;
          if (m.even() && !shape.empty() && shape.back() > 0) shape.back() += 2;
-         return Overrides{{"index", m.indices(shape, m.size(m.even() ? m.recipe.shape.size() - 1 : 0, 1), m.even() ? kInt64 : kInt32)}};
+         return Overrides{{"index", m.indices(shape, m.size(m.even() ? m.recipe.shape.size() - 1 : 0, 1),
+                                              m.even() ? kInt64 : kInt32)}};
        }},
-      {"nll_loss", [](Maker& m) {
-         int64_t rows = m.size(0, 3), classes = std::max<int64_t>(1, m.size(1, 5));
-         return Overrides{{"self", m.tensor({rows, classes})}, {"target", m.indices({rows}, classes)},
-                          {"weight", m.even() ? Value() : Value(m.tensor({classes}))},
-                          {"reduction", Value(int64_t{m.recipe.variant % 3})}, {"ignore_index", Value(int64_t{m.recipe.variant % 4 == 2 ? 0 : -100})}};
+      {"index",
+       [](Maker& m) {
+         if (m.recipe.variant % 4 != 3 || m.rank() == 0) return pick_rule(m);
+         return Overrides{
+             {"indices",
+              Indices{m.tensor(m.recipe.variant % 8 == 3 ? m.recipe.shape : Ints{m.recipe.shape[0]}, kBool)}}};
        }},
-      {"cross_entropy_loss", [](Maker& m) {
+      {"_index", pick_rule},
+      {"index_put", put_rule},
+      {"_index_put", put_rule},
+      {"index_select",
+       [](Maker& m) {
+         int64_t size = m.size(m.even() ? m.recipe.shape.size() - 1 : 0, 1);
+         return Overrides{{"index", m.rank() == 0 ? m.numbers({}, [](int64_t) { return 0; })
+                                                  : m.indices({size == 0 ? 0 : 4}, size)}};
+       }},
+      {"index_add",
+       [](Maker& m) {
+         Ints shape = m.recipe.shape;
+         int64_t size = m.size(m.even() ? shape.size() - 1 : 0, 1);
+         if (!shape.empty()) shape[m.even() ? shape.size() - 1 : 0] = size == 0 ? 0 : 4;
+         return Overrides{
+             {"index", m.rank() == 0 ? m.numbers({}, [](int64_t) { return 0; }) : m.indices({size == 0 ? 0 : 4}, size)},
+             {"source", m.tensor(shape)}};
+       }},
+      {"hardtanh", [](Maker&) { return Overrides{{"min_val", -0.5}, {"max_val", 0.625}}; }},
+      {"split", [](Maker&) { return Overrides{{"split_size", int64_t{2}}}; }},
+      {"split_with_sizes", split_sizes_rule},
+      {"chunk", [](Maker& m) { return Overrides{{"chunks", int64_t{m.even() ? 2 : 3}}}; }},
+      {"narrow",
+       [](Maker& m) {
+         int64_t size = m.size(m.even() ? m.recipe.shape.size() - 1 : 0, 1);
+         return Overrides{{"start", int64_t{size > 1 ? (m.even() ? 1 : -2) : 0}},
+                          {"length", std::min<int64_t>(1, size)}};
+       }},
+      {"unflatten", [](Maker& m) { return Overrides{{"sizes", m.even() ? Ints{-1, 1} : Ints{1, m.size(0, 1), 1}}}; }},
+      {"diagonal",
+       [](Maker& m) {
+         return Overrides{{"offset", int64_t{m.recipe.variant % 3 - 1}},
+                          {"dim1", int64_t{m.even() ? 0 : -1}},
+                          {"dim2", int64_t{m.even() ? -1 : 0}}};
+       }},
+      {"diagonal_scatter",
+       [](Maker& m) {
+         if (m.rank() < 2) return Overrides{};
+         int64_t offset = m.recipe.variant % 3 - 1, rows = m.recipe.shape.front(), columns = m.recipe.shape.back();
+         Ints part = m.recipe.shape;
+         part.erase(part.begin());
+         part.back() =
+             std::max<int64_t>(0, offset >= 0 ? std::min(rows, columns - offset) : std::min(rows + offset, columns));
+         return Overrides{{"src", m.tensor(part)}, {"offset", offset}, {"dim1", int64_t{0}}, {"dim2", int64_t{-1}}};
+       }},
+      {"stack",
+       [](Maker& m) {
+         Dtype second = m.recipe.pairing == Pairing::Dtype ? kFloat64 : m.recipe.dtype;
+         return Overrides{{"tensors", std::vector<Tensor>{m.tensor(m.recipe.shape), m.tensor(m.recipe.shape, second),
+                                                          m.tensor(m.recipe.shape)}}};
+       }},
+      {"repeat", repeat_rule},
+      {"tile", repeat_rule},
+      {"repeat_interleave",
+       [](Maker& m) {
+         return Overrides{{"repeats", int64_t{m.recipe.variant % 4}},
+                          {"dim", m.recipe.variant % 3 == 2 ? Value() : Value(m.dim())}};
+       }},
+      {"flip",
+       [](Maker& m) {
+         return Overrides{{"dims", m.rank() == 0  ? Ints{}
+                                   : m.even()     ? Ints{-1}
+                                   : m.rank() > 1 ? Ints{0, -1}
+                                                  : Ints{0}}};
+       }},
+      {"roll",
+       [](Maker& m) {
+         return m.recipe.variant % 3 == 0 || m.rank() == 0 ? Overrides{{"shifts", Ints{2}}}
+                                                           : Overrides{{"shifts", Ints{-3}}, {"dims", Ints{m.dim()}}};
+       }},
+      {"_roll", [](Maker& m) { return Overrides{{"shift", int64_t{m.even() ? 2 : -3}}}; }},
+      {"tril", [](Maker& m) { return Overrides{{"diagonal", int64_t{m.recipe.variant % 5 - 2}}}; }},
+      {"triu", [](Maker& m) { return Overrides{{"diagonal", int64_t{m.recipe.variant % 5 - 2}}}; }},
+      {"_repeated_positions", [](Maker& m) { return Overrides{{"repeats", m.indices({m.size(0, 3)}, 4)}}; }},
+      {"_unique2", [](Maker& m) { return Overrides{{"return_inverse", m.even()}, {"return_counts", !m.even()}}; }},
+      {"unique", [](Maker& m) { return Overrides{{"return_inverse", m.even()}, {"return_counts", true}}; }},
+      {"eye", [](Maker& m) { return Overrides{{"n", m.size(0, 3)}, {"m", m.size(1, 4)}, {"dtype", m.recipe.dtype}}; }},
+      {"linspace",
+       [](Maker& m) {
+         return Overrides{{"start", -1.5}, {"end", int64_t{4}}, {"steps", m.size(0, 1)}, {"dtype", m.recipe.dtype}};
+       }},
+      {"randint",
+       [](Maker& m) { return Overrides{{"low", int64_t{m.even() ? 0 : 2}}, {"high", int64_t{m.even() ? 100 : 3}}}; }},
+      {"nll_loss",
+       [](Maker& m) {
          int64_t rows = m.size(0, 3), classes = std::max<int64_t>(1, m.size(1, 5));
          return Overrides{{"self", m.tensor({rows, classes})},
-                          {"target", m.recipe.variant % 4 == 3 && is_floating(m.recipe.dtype) ? m.tensor({rows, classes}) : m.indices({rows}, classes)},
+                          {"target", m.indices({rows}, classes)},
                           {"weight", m.even() ? Value() : Value(m.tensor({classes}))},
-                          {"reduction", Value(int64_t{m.recipe.variant % 3})}, {"label_smoothing", Value(m.recipe.variant % 4 > 1 ? 0.1 : 0.0)}};
+                          {"reduction", Value(int64_t{m.recipe.variant % 3})},
+                          {"ignore_index", Value(int64_t{m.recipe.variant % 4 == 2 ? 0 : -100})}};
        }},
-      {"arange", [](Maker& m) {
-         if (m.even()) return Overrides{{"start", Value(int64_t{-2})}, {"end", Value(m.size(0, 4))}, {"step", Value(int64_t{1 + m.recipe.variant / 2 % 2})},
-                                        {"dtype", Value(m.recipe.dtype)}};
-         return Overrides{{"start", Value(0.5)}, {"end", Value(0.5 + static_cast<double>(m.size(0, 4)))}, {"step", Value(0.75)}};
+      {"cross_entropy_loss",
+       [](Maker& m) {
+         int64_t rows = m.size(0, 3), classes = std::max<int64_t>(1, m.size(1, 5));
+         return Overrides{
+             {"self", m.tensor({rows, classes})},
+             {"target", m.recipe.variant % 4 == 3 && is_floating(m.recipe.dtype) ? m.tensor({rows, classes})
+                                                                                 : m.indices({rows}, classes)},
+             {"weight", m.even() ? Value() : Value(m.tensor({classes}))},
+             {"reduction", Value(int64_t{m.recipe.variant % 3})},
+             {"label_smoothing", Value(m.recipe.variant % 4 > 1 ? 0.1 : 0.0)}};
+       }},
+      {"arange",
+       [](Maker& m) {
+         if (m.even())
+           return Overrides{{"start", Value(int64_t{-2})},
+                            {"end", Value(m.size(0, 4))},
+                            {"step", Value(int64_t{1 + m.recipe.variant / 2 % 2})},
+                            {"dtype", Value(m.recipe.dtype)}};
+         return Overrides{
+             {"start", Value(0.5)}, {"end", Value(0.5 + static_cast<double>(m.size(0, 4)))}, {"step", Value(0.75)}};
+       }},
+  };
+  return rules;
+}
+
+// The same for one overload.
+const std::map<std::string, Overrides (*)(Maker&)>& overload_rules() {
+  static const std::map<std::string, Overrides (*)(Maker&)> rules = {
+      {"split.sizes", split_sizes_rule},
+      {"div.Tensor_mode",
+       [](Maker& m) {
+         return Overrides{{"rounding_mode", m.recipe.variant % 3 == 0
+                                                ? Value()
+                                                : Value(std::string_view(m.even() ? "floor" : "trunc"))}};
+       }},
+      {"clamp.Tensor",
+       [](Maker& m) {
+         Ints row = m.rank() > 0 ? Ints{m.recipe.shape.back()} : Ints{};
+         return Overrides{{"min", m.recipe.variant % 4 == 1 ? Value() : Value(m.tensor(row))},
+                          {"max", m.recipe.variant % 4 == 2 ? Value() : Value(m.tensor(m.recipe.shape))}};
+       }},
+      {"masked_fill.Tensor", [](Maker& m) { return Overrides{{"value", m.tensor({})}}; }},
+      {"scatter.src",
+       [](Maker& m) {
+         Tensor index = m.rotated(m.recipe.shape, m.dim());
+         Ints wider = m.recipe.shape;
+         if (m.recipe.variant % 3 == 1 && !wider.empty()) wider[0] += 1;
+         return Overrides{{"index", index}, {"src", m.tensor(wider)}};
+       }},
+      {"movedim.int",
+       [](Maker& m) { return Overrides{{"source", m.dim()}, {"destination", int64_t{m.even() ? 0 : -1}}}; }},
+      {"movedim.intlist",
+       [](Maker& m) {
+         return m.rank() < 2 ? Overrides{{"source", Ints{0}}, {"destination", Ints{0}}}
+                             : Overrides{{"source", Ints{0, -1}}, {"destination", Ints{-1, m.even() ? 0 : 1}}};
+       }},
+      {"repeat_interleave.self_Tensor",
+       [](Maker& m) {
+         size_t dim = m.even() && m.rank() > 0 ? m.recipe.shape.size() - 1 : 0;
+         return Overrides{{"repeats", m.indices({m.size(dim, 1)}, 4)}, {"dim", m.dim()}};
        }},
   };
   return rules;
@@ -355,8 +637,8 @@ Tensor make_tensor(const Ints& shape, Dtype dtype, Placement placement, Values v
 
 std::string Recipe::str() const {
   constexpr std::string_view kinds[] = {"", ", extreme", ", not finite", ", near", ", positive", ", above one"};
-  return fmt::format("{}[{}], {}, others {}{}, variant {}", name(dtype), fmt::join(shape, ", "), text(placement), text(pairing),
-                     kinds[static_cast<size_t>(values)], variant);
+  return fmt::format("{}[{}], {}, others {}{}, variant {}", name(dtype), fmt::join(shape, ", "), text(placement),
+                     text(pairing), kinds[static_cast<size_t>(values)], variant);
 }
 
 dispatch::Values Sample::copy() const {
@@ -381,7 +663,8 @@ std::vector<Tensor> Sample::tensors() const {
 std::string Sample::str() const {
   std::vector<std::string> texts;
   for (const Value& value : args)
-    texts.push_back(value.is_tensor() ? fmt::format("{} strides [{}]", value.tensor().description(), fmt::join(value.tensor().strides(), ", "))
+    texts.push_back(value.is_tensor() ? fmt::format("{} strides [{}]", value.tensor().description(),
+                                                    fmt::join(value.tensor().strides(), ", "))
                                       : value.str());
   return fmt::format("({})", fmt::join(texts, ", "));
 }
@@ -389,7 +672,11 @@ std::string Sample::str() const {
 std::optional<Sample> make_sample(const ops::Row& row, const Recipe& recipe, std::string* why) {
   Maker maker(row, recipe);
   Overrides overrides;
-  if (auto rule = special_rules().find(row.schema.name); rule != special_rules().end()) overrides = rule->second(maker);
+  auto rule = overload_rules().find(row.schema.name + "." + row.schema.overload);
+  if (rule != overload_rules().end())
+    overrides = rule->second(maker);
+  else if (rule = special_rules().find(row.schema.name); rule != special_rules().end())
+    overrides = rule->second(maker);
   Sample sample;
   bool first_tensor = true;
   for (const schema::Argument& argument : row.schema.arguments) {

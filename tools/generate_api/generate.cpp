@@ -116,6 +116,7 @@ Function make_out_function(const Schema& functional) {
 
 std::vector<Function> make_functions(const Row& row) {
   std::vector<Function> functions = {make_function(row.schema)};
+  if (row.with_inplace) functions.push_back(make_function(schema::inplace_form(row.schema)));
   if (row.pointwise && !row.no_inplace) {
     if (schema::has_inplace_form(row.schema)) functions.push_back(make_function(schema::inplace_form(row.schema)));
     if (schema::has_out_form(row.schema)) functions.push_back(make_out_function(row.schema));

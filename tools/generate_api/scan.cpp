@@ -33,6 +33,7 @@ void read_calls(const std::vector<Token>& tokens, size_t i, Row& row) {
     if (depth < 0) break;
     if (depth == 0 && token.is(";")) return;
     if (depth == 0 && is_call(tokens, i, "no_inplace")) row.no_inplace = true;
+    if (depth == 0 && is_call(tokens, i, "with_inplace")) row.with_inplace = true;
   }
   fail("{}: expected `;` after the row of `{}`", row.place(), row.schema.qualified_name());
 }

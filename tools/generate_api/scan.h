@@ -15,8 +15,9 @@ struct Row {
   int line = 0;        // of the `op`
   std::string family;  // of the `OPS(family)` block before it; empty outside
   schema::Schema schema;
-  bool pointwise = false;   // the next call is `.pointwise(`
-  bool no_inplace = false;  // `.no_inplace(` among the row's calls
+  bool pointwise = false;     // the next call is `.pointwise(`
+  bool no_inplace = false;    // `.no_inplace(` among the row's calls
+  bool with_inplace = false;  // `.with_inplace(` among them
 
   std::string place() const;  // "file:line"
 };

@@ -52,6 +52,17 @@ OPS(creation) {
 }
 )source";
 
+TEST(GenerateApi, AnInPlaceFormByCopying) {
+  std::string header =
+      generate_text(R"(OPS(f) { op("tril(Tensor self, int diagonal=0) -> Tensor").element(f).with_inplace(); })")
+          .ops_header;
+  EXPECT_EQ(after(header, "// aten::tril_"), R"(// aten::tril_(Tensor(a!) self, int diagonal=0) -> Tensor(a!)
+Tensor tril_(const Tensor& self, int64_t diagonal = 0);
+
+}  // namespace tenon
+)");
+}
+
 TEST(GenerateApi, Header) {
   EXPECT_EQ(after(generate_text(kRows).ops_header, "namespace tenon {"), R"(namespace tenon {
 
