@@ -172,7 +172,15 @@ class JointTracer {
     joint_.graph.symbols = captured_.symbols;
     joint_.graph.symbols.resize(static_cast<size_t>(captured_.env->pool().symbol_count()));
     release_ignored(joint_.graph);
+    // The wrapper too needs numbers that come from data: what binds them must stay.
+    size_t outputs = joint_.graph.outputs.size();
+    for (const OutputPlan& plan : joint_.outputs) {
+      if (plan.kind == OutputPlan::Kind::Number) joint_.graph.outputs.push_back(plan.number);
+      for (const ViewLink& link : plan.chain)
+        for (const dispatch::Value& arg : link.args) joint_.graph.outputs.push_back(arg);
+    }
     graph::remove_dead_code(joint_.graph);
+    joint_.graph.outputs.resize(outputs);
     graph::verify(joint_.graph);
   }
 

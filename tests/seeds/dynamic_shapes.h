@@ -3,6 +3,8 @@
 
 #include "../unit/capture/testing.h"
 
+#include <tenon/fake/dynamic_size.h>
+#include <tenon/library/custom_op.h>
 #include <tenon/support/counters.h>
 
 namespace tenon::dynamic_shapes {

@@ -199,7 +199,7 @@ TEST(TestInductorDynamic, unbacked_save_for_backwards) {
     for (const SymInt& size : sizes) check_is_size(size);
     return t.new_empty({total(sizes.span())});
   });
-  concatenate.register_autograd([](autograd::AutogradContext&, const Tensor& grad) { return std::tuple(grad.sum(), std::nullopt); });
+  concatenate.register_autograd([](library::AutogradContext&, const Tensor& grad) -> std::vector<AnyValue> { return {AnyValue(grad.sum()), AnyValue()}; });
   auto function = [&](Tensor t, Tensor sizes) {
     std::vector<SymInt> each = sizes.tolist<SymInt>();
     return concatenate(t, SymInts{each[0], each[1]}) * t;
