@@ -112,7 +112,7 @@ class OperatorHandle {
   Operator& op() const { return *op_; }
 
  private:
-  Operator* op_;
+  Ref<Operator> op_;
 };
 
 // For operators of `custom_op` these replace what was registered before. For others a second registration is an Error;
@@ -193,8 +193,9 @@ class CustomOp {
  private:
   template <typename Given, size_t... I>
   R call(const Given& given, std::index_sequence<I...>) const {
-    // Converted to the parameters' types first, so that 3 is a float where one is expected.
-    std::tuple<std::tuple_element_t<I, std::tuple<A...>>...> typed(convert<I>(std::get<I>(given))...);
+    // Converted to the parameters' types first, so that 3 is a float where one is expected; what needs no conversion is
+    // borrowed.
+    std::tuple<Passed<I, std::tuple_element_t<I, Given>>...> typed(std::get<I>(given)...);
     std::array<dispatch::Value, sizeof...(A)> values{dispatch::to_value(std::get<I>(typed))...};
     if constexpr (sizeof...(I) < sizeof...(A)) {
       std::vector<dispatch::Value> rest = detail::trailing_defaults(*op_, sizeof...(I));
@@ -204,9 +205,8 @@ class CustomOp {
     return dispatch::detail::read_results<R>(results);
   }
   template <size_t I, typename G>
-  static std::tuple_element_t<I, std::tuple<A...>> convert(const G& given) {
-    return std::tuple_element_t<I, std::tuple<A...>>(given);
-  }
+  using Passed = std::conditional_t<std::is_same_v<std::remove_cvref_t<G>, std::tuple_element_t<I, std::tuple<A...>>>,
+                                    G, std::tuple_element_t<I, std::tuple<A...>>>;
 
   std::shared_ptr<detail::CustomOpState> state_;
   Operator* op_;
