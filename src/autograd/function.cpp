@@ -32,10 +32,6 @@ bool records(std::span<const Tensor> arguments) {
   return grad_enabled() && std::any_of(arguments.begin(), arguments.end(), flows);
 }
 
-void observe_function(std::string_view name) {
-  if (observer()) observer()(name);
-}
-
 std::string type_name(const std::type_info& type) {
   int status = 0;
   char* readable = abi::__cxa_demangle(type.name(), nullptr, nullptr, &status);
