@@ -252,7 +252,7 @@ class Capture {
     for (const graph::Node& node : graph.nodes)
       for (const graph::Argument& argument : node.args) graph::each_symbol(argument, use);
     for (int32_t id : symbols) key += fmt::format(" {}={}", graph.env->pool().symbol(id).name(), id);
-    for (const graph::Node& node : graph.nodes) key += fmt::format(" {}", static_cast<const void*>(node.op));
+    for (const graph::Node& node : graph.nodes) key += fmt::format(" {}", static_cast<const void*>(&*node.op));
     for (const sym::Guard& check : graph.env->deferred_checks()) key += fmt::format(" check {}", check.condition.str());
     if (auto found = state_.plans.find(key); found != state_.plans.end()) {
       segment.compiled = found->second;

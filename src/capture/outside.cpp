@@ -7,9 +7,6 @@ Inside::Inside(Session& session)
       reader_before_(std::exchange(core::cell_reader(), &reader_)),
       interceptor_before_(autograd::set_engine_interceptor(
           [&session](const autograd::Walk& walk) -> std::optional<std::vector<Tensor>> { return session.run_walk(walk); })),
-      observer_before_(autograd::set_function_observer([](std::string_view name) {
-        throw GraphBreak(fmt::format("the autograd::Function {} has a backward that cannot be recorded", name));
-      })),
       include_(KeySet{DispatchKey::Capture, DispatchKey::Fake}) {
   set_current_session(&session);
 }
@@ -17,14 +14,13 @@ Inside::Inside(Session& session)
 Inside::~Inside() {
   core::cell_reader() = reader_before_;
   autograd::set_engine_interceptor(std::move(interceptor_before_));
-  autograd::set_function_observer(std::move(observer_before_));
   set_current_session(session_.before_);
 }
 
 Outside::Outside(Session& session)
     : session_(session), keys_(std::exchange(dispatch::thread_keys(), session.keys_before_)),
       reader_(std::exchange(core::cell_reader(), nullptr)), interceptor_(autograd::set_engine_interceptor(nullptr)),
-      observer_(autograd::set_function_observer(nullptr)), mode_(session.frame_.grad_enabled), no_sizes_(nullptr) {
+      mode_(session.frame_.grad_enabled), no_sizes_(nullptr) {
   set_current_session(nullptr);
 }
 
@@ -32,7 +28,6 @@ Outside::~Outside() {
   dispatch::thread_keys() = keys_;
   core::cell_reader() = reader_;
   autograd::set_engine_interceptor(std::move(interceptor_));
-  autograd::set_function_observer(std::move(observer_));
   set_current_session(&session_);
 }
 

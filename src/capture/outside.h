@@ -3,7 +3,6 @@
 
 #include "session.h"
 
-#include <tenon/autograd/function.h>
 #include <tenon/autograd/grad_mode.h>
 #include <tenon/autograd/saved_tensor.h>
 #include <tenon/fake/dynamic_size.h>
@@ -25,7 +24,6 @@ class Inside {
   core::CellReader reader_;
   const core::CellReader* reader_before_;
   autograd::EngineInterceptor interceptor_before_;
-  autograd::FunctionObserver observer_before_;
   autograd::DropSavedTensors drop_{true};
   dispatch::IncludeKeys include_;
 };
@@ -42,7 +40,6 @@ class Outside {
   dispatch::ThreadKeys keys_;
   const core::CellReader* reader_;
   autograd::EngineInterceptor interceptor_;
-  autograd::FunctionObserver observer_;
   autograd::DropSavedTensors keep_{false};
   autograd::SetGradMode mode_;
   fake::DynamicSizes no_sizes_;

@@ -210,7 +210,7 @@ void Session::remember_views(const dispatch::Operator& op, const dispatch::Value
       return each.defined() && made[at].defined() && each.is_same_storage(made[at]);
     });
     if (source == given.end() || std::any_of(given.begin(), given.end(), [&](const Tensor& each) { return each.is(made[at]); })) continue;
-    Recipe recipe{&op, {}, *source, {}, at, autograd::grad_enabled()};
+    Recipe recipe{dispatch::OperatorRef(op), {}, *source, {}, at, autograd::grad_enabled()};
     for (const Value& arg : args) recipe.args.push_back(arg.own());
     for (const Tensor& each : made) recipe.metas.push_back(fake::like(each));
     for (const Tensor& each : given)
@@ -387,7 +387,7 @@ void Session::call_between(std::string why, dispatch::Call& call) {
     lists += result.type.is_list() ? 1 : 0;
   }
   if (lists > 1) throw GraphBreak(std::move(why));
-  std::vector<Tensor> results = act_on(std::move(why), given, [op = &call.op, args](std::span<const Tensor> tensors) {
+  std::vector<Tensor> results = act_on(std::move(why), given, [op = dispatch::OperatorRef(call.op), args](std::span<const Tensor> tensors) {
     dispatch::Values real;
     size_t next = 0;
     for (const Value& arg : args)

@@ -92,7 +92,7 @@ class Session {
  private:
   // How a fake that shares memory with another came from it.
   struct Recipe {
-    const dispatch::Operator* op;
+    dispatch::OperatorRef op;
     dispatch::Values args;             // owned; the source among them
     Tensor source;
     std::vector<Tensor> metas;         // of all results

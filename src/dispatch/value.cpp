@@ -11,19 +11,6 @@ struct Box final : Counted {
 
 }  // namespace
 
-Value::Value(const Tensor& tensor) : integer_(0) {
-  if (!tensor.defined()) {
-    tag_ = Tag::Tensor;
-    new (&tensor_) Tensor();
-    return;
-  }
-  tag_ = Tag::Tensor;
-  borrowed_tensor_ = true;
-  new (&tensor_) Tensor(Ref<TensorImpl>::adopt(tensor.impl()));
-}
-
-Value::Value(Tensor&& tensor) : tag_(Tag::Tensor), tensor_(std::move(tensor)) {}
-
 Value::Value(const std::optional<Tensor>& tensor) : integer_(0) {
   if (tensor) *this = Value(*tensor);
 }
@@ -90,44 +77,18 @@ Value::Value(const std::vector<bool>& list) : tag_(Tag::Bools), integer_(0) {
   owner_ = box;
 }
 
-void Value::copy_from(const Value& other) {
-  if (other.tag_ == Tag::Tensor) {
-    borrowed_tensor_ = other.borrowed_tensor_;
-    new (&tensor_) Tensor(borrowed_tensor_ ? Ref<TensorImpl>::adopt(other.tensor_.impl()) : other.tensor_.ref());
-  } else {
-    integer_ = other.integer_;
+bool Value::is_borrowed() const {
+  switch (tag_) {
+    case Tag::Tensor: return borrowed_tensor_;
+    case Tag::Int: return count_ == kSymbolic && !owner_;
+    case Tag::String:
+    case Tag::Tensors:
+    case Tag::OptionalTensors:
+    case Tag::Ints:
+    case Tag::SymInts:
+    case Tag::Reals: return !owner_;
+    default: return false;
   }
-  tag_ = other.tag_;
-  count_ = other.count_;
-  owner_ = other.owner_;
-}
-
-void Value::move_from(Value& other) noexcept {
-  if (other.tag_ == Tag::Tensor) {
-    borrowed_tensor_ = other.borrowed_tensor_;
-    new (&tensor_) Tensor(std::move(other.tensor_));
-    other.tensor_.~Tensor();
-    other.integer_ = 0;
-  } else {
-    integer_ = other.integer_;
-  }
-  tag_ = std::exchange(other.tag_, Tag::None);
-  count_ = std::exchange(other.count_, 0);
-  owner_ = std::move(other.owner_);
-}
-
-void Value::clear() {
-  if (tag_ == Tag::Tensor) {
-    if (borrowed_tensor_) {
-      Ref<TensorImpl> borrowed = std::move(const_cast<Ref<TensorImpl>&>(tensor_.ref()));
-      borrowed.detach();
-    }
-    tensor_.~Tensor();
-    integer_ = 0;
-    borrowed_tensor_ = false;
-  }
-  tag_ = Tag::None;
-  owner_ = nullptr;
 }
 
 Value Value::own() const {
@@ -140,6 +101,8 @@ Value Value::own() const {
       owned.pointer_ = &box->content;
     owned.owner_ = box;
   };
+  check_alive();
+  owned.call_slot_ = 0;
   if (owner_) return owned;
   switch (tag_) {
     case Tag::Tensor:
@@ -186,16 +149,6 @@ void Value::wrong_kind(std::string_view expected) const {
   fail("[value] expected {}, got {}", expected, str());
 }
 
-const Tensor& Value::tensor() const {
-  if (tag_ != Tag::Tensor) wrong_kind("a Tensor");
-  return tensor_;
-}
-
-Tensor Value::take_tensor() {
-  if (tag_ != Tag::Tensor) wrong_kind("a Tensor");
-  return borrowed_tensor_ ? tensor_ : std::move(tensor_);
-}
-
 std::optional<Tensor> Value::optional_tensor() const { return is_none() ? std::nullopt : std::optional<Tensor>(tensor()); }
 
 SymInt Value::sym_int() const {
@@ -203,6 +156,7 @@ SymInt Value::sym_int() const {
   if (tag_ == Tag::Bool && count_ == kSymbolic) return to_int(sym_bool());
   if (tag_ == Tag::Bool || tag_ == Tag::MemoryFormat) return integer_;
   if (tag_ != Tag::Int) wrong_kind("an int");
+  check_alive();
   return count_ == kSymbolic ? *static_cast<const SymInt*>(pointer_) : SymInt(integer_);
 }
 
@@ -238,6 +192,7 @@ Scalar Value::scalar() const {
 
 std::string_view Value::string() const {
   if (tag_ != Tag::String) wrong_kind("a str");
+  check_alive();
   return {static_cast<const char*>(pointer_), static_cast<size_t>(count_)};
 }
 
@@ -263,15 +218,18 @@ tenon::Generator& Value::generator() const {
 
 std::span<const Tensor> Value::tensors() const {
   if (tag_ != Tag::Tensors) wrong_kind("a list of tensors");
+  check_alive();
   return {static_cast<const Tensor*>(pointer_), static_cast<size_t>(count_)};
 }
 
 std::span<const std::optional<Tensor>> Value::optional_tensors() const {
   if (tag_ != Tag::OptionalTensors) wrong_kind("a list of optional tensors");
+  check_alive();
   return {static_cast<const std::optional<Tensor>*>(pointer_), static_cast<size_t>(count_)};
 }
 
 tenon::Ints Value::ints() const {
+  check_alive();
   if (tag_ == Tag::Ints) return std::span<const int64_t>(static_cast<const int64_t*>(pointer_), static_cast<size_t>(count_));
   if (tag_ != Tag::SymInts) wrong_kind("a list of ints");
   tenon::Ints list;
@@ -280,6 +238,7 @@ tenon::Ints Value::ints() const {
 }
 
 tenon::SymInts Value::sym_ints() const {
+  check_alive();
   if (tag_ == Tag::SymInts) {
     auto* first = static_cast<const SymInt*>(pointer_);
     return tenon::SymInts(first, first + count_);
@@ -290,6 +249,7 @@ tenon::SymInts Value::sym_ints() const {
 
 std::span<const double> Value::reals() const {
   if (tag_ != Tag::Reals) wrong_kind("a list of floats");
+  check_alive();
   return {static_cast<const double*>(pointer_), static_cast<size_t>(count_)};
 }
 
@@ -300,7 +260,7 @@ std::vector<bool> Value::bools() const {
 
 Value Value::map_tensors(const std::function<Tensor(const Tensor&)>& replace) const {
   switch (tag_) {
-    case Tag::Tensor: return Value(tensor_.defined() ? replace(tensor_) : Tensor());
+    case Tag::Tensor: return Value(tensor().defined() ? replace(tensor_) : Tensor());
     case Tag::Tensors: {
       std::vector<Tensor> list;
       for (const Tensor& tensor : tensors()) list.push_back(replace(tensor));
@@ -319,7 +279,7 @@ Value Value::map_tensors(const std::function<Tensor(const Tensor&)>& replace) co
 std::string Value::str() const {
   switch (tag_) {
     case Tag::None: return "None";
-    case Tag::Tensor: return tensor_.description();
+    case Tag::Tensor: return tensor().description();
     case Tag::Int:
     case Tag::Real:
     case Tag::Bool: return scalar().str();

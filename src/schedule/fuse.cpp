@@ -3,23 +3,19 @@
 #include <tenon/support/log.h>
 
 #include <algorithm>
-#include <mutex>
 #include <set>
 
 namespace tenon::schedule {
 
 const ops::Row& row_for(const dispatch::Operator& op) {
   if (const ops::Row* row = ops::row_of(op)) return *row;
-  static std::mutex mutex;
-  static auto* opaque = new std::unordered_map<const dispatch::Operator*, ops::Row>;  // operators live for ever
-  std::lock_guard lock(mutex);
-  auto [found, added] = opaque->try_emplace(&op);
-  if (added) {
-    found->second.schema = op.schema();
-    found->second.kind = ops::Kind::Opaque;
-    found->second.op = &op;
-  }
-  return found->second;
+  return op.derived<ops::Row>([&] {
+    auto opaque = std::make_shared<ops::Row>();
+    opaque->schema = op.schema();
+    opaque->kind = ops::Kind::Opaque;
+    opaque->op = &op;
+    return opaque;
+  });
 }
 
 Expr to_expr(const Graph& graph, const SymInt& number) { return number.to_expr(*graph.env); }

@@ -145,6 +145,11 @@ class Tensor {
 #include <tenon/generated/tensor_methods.h>
 
   Tensor operator[](int64_t index) const;
+  // One dimension, as in `x.view(-1)`.
+  template <std::integral T>
+  Tensor view(T size) const {
+    return view(SymInts{SymInt(size)});
+  }
   const Tensor& operator+=(const Tensor& other) const;
   const Tensor& operator-=(const Tensor& other) const;
   const Tensor& operator*=(const Tensor& other) const;

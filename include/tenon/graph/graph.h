@@ -46,7 +46,7 @@ struct Binding {
 };
 
 struct Node {
-  const dispatch::Operator* op = nullptr;
+  dispatch::OperatorRef op;
   std::vector<Argument> args;
   std::vector<ValueId> outputs;  // one per schema return; of a list return: as many as the list has
   bool grad_enabled = true;      // grad mode at the call, in a captured graph
