@@ -47,6 +47,16 @@ Scalar Tensor::item() const {
   return dispatch::call<Scalar>(op, args);
 }
 
+Scalar::Scalar(const Tensor& number) : Scalar(number.item()) {}
+
+std::vector<Scalar> Tensor::tolist() const {
+  TENON_CHECK(defined() && dim() == 1, "[tolist] expected a tensor of one dimension, got {}", defined() ? description() : "an undefined one");
+  std::vector<Scalar> numbers;
+  auto count = int64_t(size(0));
+  for (int64_t at = 0; at < count; ++at) numbers.push_back((*this)[at].item());
+  return numbers;
+}
+
 namespace {
 
 void print(std::string& text, const Tensor& tensor, int depth) {

@@ -144,11 +144,13 @@ void run_composite(dispatch::Call& call) {
   {
     std::shared_lock lock(plans.mutex);
     if (auto found = plans.entries.find(key); found != plans.entries.end())
-      for (const auto& each : found->second)
+      for (const auto& each : found->second) {
+        symbols.clear();
         if (each->guards.check(tensors, numbers.span(), symbols)) {
           entry = each;
           break;
         }
+      }
   }
   if (!entry) {
     try {
@@ -157,6 +159,7 @@ void run_composite(dispatch::Call& call) {
       say_with_numbers(call);
       throw;
     }
+    symbols.clear();
     TENON_ASSERT(entry->guards.check(tensors, numbers.span(), symbols), "{}: a new plan refuses its own inputs: {}", call.op.name(),
                  entry->guards.explain(tensors, numbers.span()));
     std::unique_lock lock(plans.mutex);

@@ -23,6 +23,7 @@ void ExprPool::State::learnt() {
   // Clearing an empty table still walks its buckets.
   if (!memo.empty()) memo.clear();
   if (!proofs.empty()) proofs.clear();
+  if (!dyadics.empty()) dyadics.clear();
   if (!simplified.empty()) simplified.clear();
 }
 
@@ -183,7 +184,8 @@ void ExprPool::State::assume(Expr condition) {
     case Op::Le: learn_bound(args[0], {Range::kMin, args[1].constant()}); break;
     case Op::Eq: learn_equal(args[0], args[1].constant()); break;
     case Op::Ne: learn_unequal(args[0], args[1].constant()); break;
-    default: break;
+    case Op::Or: break;
+    default: learn_real(plain); break;
   }
   learnt();
 }

@@ -1,5 +1,7 @@
 #include "pool.h"
 
+#include <algorithm>
+#include <bit>
 #include <cstring>
 
 namespace tenon::sym {
@@ -12,6 +14,16 @@ Op Expr::op() const {
 int64_t Expr::constant() const {
   TENON_ASSERT(is_constant(), "{} is not a constant", str());
   return node_->value;
+}
+
+bool Expr::is_real() const {
+  TENON_ASSERT(node_ != nullptr, "an undefined expression has no type");
+  return node_->real;
+}
+
+double Expr::real_constant() const {
+  TENON_ASSERT(is_real_constant(), "{} is not a real constant", str());
+  return std::bit_cast<double>(node_->value);
 }
 
 const std::string& Expr::name() const {
@@ -54,15 +66,19 @@ void* ExprPool::State::allocate(size_t bytes) {
   return place;
 }
 
-Expr ExprPool::State::intern(Op op, std::span<const Expr> args, int64_t value, bool opaque) {
+Expr ExprPool::State::intern(Op op, std::span<const Expr> args, int64_t value, bool opaque, bool real_symbol) {
   size_t hash = hash_combine(hash_combine(static_cast<size_t>(op), opaque), static_cast<size_t>(value));
   for (Expr arg : args) hash = hash_combine(hash, arg.node()->hash);
-  ExprNode wanted{op,   opaque, false,       -1, static_cast<uint32_t>(args.size()), value, hash, pool,
+  bool real = op >= Op::RealConstant && op <= Op::Log2;
+  ExprNode wanted{op,   opaque, false, real, false, -1, static_cast<uint32_t>(args.size()), value, hash, pool,
                   args.data(), {},     0};
   if (auto found = nodes.find(&wanted); found != nodes.end()) return Expr(*found);
 
   wanted.has_division = op == Op::FloorDiv || op == Op::Mod;
-  if (op == Op::Symbol) wanted.newest_symbol = static_cast<int32_t>(value);
+  if (op == Op::Symbol) {
+    wanted.newest_symbol = static_cast<int32_t>(value);
+    wanted.real = real_symbol;
+  }
   Expr* own = args.empty() ? nullptr : static_cast<Expr*>(allocate(args.size() * sizeof(Expr)));
   for (size_t i = 0; i < args.size(); ++i) {
     own[i] = args[i];
@@ -120,17 +136,27 @@ ExprPool::~ExprPool() = default;
 
 Expr ExprPool::constant(int64_t value) { return state_->constant(value); }
 
-Expr ExprPool::symbol(std::string_view name, Range range) {
-  bool identifier = !name.empty() && !std::isdigit(static_cast<unsigned char>(name[0]));
+Expr ExprPool::State::symbol(std::string_view name, Range range, bool real) {
+  bool identifier = !name.empty() && !std::isdigit(static_cast<unsigned char>(name[0])) && name != "inf" && name != "nan";
   for (unsigned char letter : name) identifier &= std::isalnum(letter) || letter == '_' || letter == '.';
   TENON_CHECK(identifier, "[symbol] expected a name of letters, digits, '_' and '.', got \"{}\"", name);
   TENON_CHECK(range.min <= range.max, "[symbol] expected a range with a value for {}, got {}", name, str(range));
-  int32_t id = symbol_count();
-  auto [entry, added] = state_->symbol_ids.emplace(name, id);
+  auto id = static_cast<int32_t>(symbols.size());
+  auto [entry, added] = symbol_ids.emplace(name, id);
   TENON_CHECK(added, "[symbol] expected a new name, got {}, which this pool has", name);
-  Expr expr = state_->intern(Op::Symbol, {}, id);
-  state_->symbols.push_back({std::string(name), range, expr});
+  Expr expr = intern(Op::Symbol, {}, id, false, real);
+  symbols.push_back({std::string(name), range, expr});
   return expr;
+}
+
+Expr ExprPool::symbol(std::string_view name, Range range) { return state_->symbol(name, range, false); }
+Expr ExprPool::real_symbol(std::string_view name) { return state_->symbol(name, {}, true); }
+Expr ExprPool::real_constant(double value) { return state_->real_constant(value); }
+
+void ExprPool::mark_size(Expr symbol) {
+  TENON_ASSERT(&symbol.pool() == this && symbol.is_symbol() && !symbol.is_real(), "{} is no integer symbol", symbol.str());
+  bool& size = state_->symbols[static_cast<size_t>(symbol.symbol_id())].size;
+  if (!std::exchange(size, true)) state_->learnt();
 }
 
 Expr ExprPool::find_symbol(std::string_view name) const {
@@ -143,6 +169,17 @@ int32_t ExprPool::symbol_count() const { return static_cast<int32_t>(state_->sym
 Expr ExprPool::symbol(int32_t id) const {
   TENON_ASSERT(id >= 0 && id < symbol_count(), "symbol {} of {}", id, symbol_count());
   return state_->symbols[static_cast<size_t>(id)].expr;
+}
+
+bool is_index_arithmetic(Expr expr) {
+  bool own = false;
+  switch (expr.op()) {
+    case Op::Constant: case Op::Add: case Op::Mul: case Op::FloorDiv: case Op::Mod: case Op::Min: case Op::Max:
+    case Op::Eq: case Op::Ne: case Op::Lt: case Op::Le: case Op::And: case Op::Or: case Op::Not: own = true; break;
+    case Op::Symbol: own = !expr.is_real(); break;
+    default: break;
+  }
+  return own && std::all_of(expr.args().begin(), expr.args().end(), [](Expr arg) { return is_index_arithmetic(arg); });
 }
 
 std::vector<int32_t> symbols_of(Expr expr) {

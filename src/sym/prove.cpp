@@ -17,6 +17,7 @@ struct Prover {
   bool by_facts(Expr e, const Term& term, int depth);
   bool by_factor(Expr e, const Term& term, Expr factor, int depth);
   bool by_division(Expr others, const Term& rest, Expr division, int depth);
+  bool by_abs(Expr others, const Term& rest, Expr x, int depth);
   bool by_extremum(Expr others, const Term& rest, Expr extremum, int depth);
 
   Expr add(Expr a, Expr b, int64_t scale = 1) { return state.add_raw(a, b, scale); }
@@ -85,6 +86,7 @@ bool Prover::by_factor(Expr e, const Term& term, Expr factor, int depth) {
       break;
     case Op::Min:
     case Op::Max: return by_extremum(others(), rest, factor, depth);
+    case Op::Abs: return by_abs(others(), rest, factor.args()[0], depth);
     default: break;
   }
   // A range's end, where the term holds more than this factor: alone, `range` has seen to it.
@@ -134,6 +136,14 @@ bool Prover::by_extremum(Expr others, const Term& rest, Expr extremum, int depth
   Rule rule = is_min ? (upper ? Rule::ProveMinBelowEither : Rule::ProveMinAboveBoth)
                      : (upper ? Rule::ProveMaxBelowBoth : Rule::ProveMaxAboveEither);
   return used(rule, proved);
+}
+
+bool Prover::by_abs(Expr others, const Term& rest, Expr x, int depth) {
+  Expr scaled = mul(state.build(rest), x);
+  bool upper = rest.coefficient > 0;
+  bool first = prove(add(others, scaled), depth);
+  bool proved = first != upper ? first : prove(add(others, scaled, -1), depth);
+  return used(upper ? Rule::ProveAbsBelowBoth : Rule::ProveAbsAboveEither, proved);
 }
 
 }  // namespace

@@ -122,11 +122,20 @@ class Tensor {
   void retain_grad() const;
   int64_t output_nr() const;
 
-  // Reads one element; during capture that pins it.
+  // Reads one element. In a compiled function the number is a symbol; item<double>() and the like pin it, item<SymInt>(), item<SymFloat>()
+  // and item<SymBool>() do not.
   Scalar item() const;
   template <typename T>
   T item() const {
-    return static_cast<T>(item());
+    return number_as<T>(item());
+  }
+  // All elements of a tensor of one dimension, each as `item()` gives it.
+  std::vector<Scalar> tolist() const;
+  template <typename T>
+  std::vector<T> tolist() const {
+    std::vector<T> numbers;
+    for (const Scalar& number : tolist()) numbers.push_back(number_as<T>(number));
+    return numbers;
   }
 
   // "float32[2, 3]"; with values: `str()`.
@@ -136,6 +145,11 @@ class Tensor {
 #include <tenon/generated/tensor_methods.h>
 
   Tensor operator[](int64_t index) const;
+  // One dimension, as in `x.view(-1)`.
+  template <std::integral T>
+  Tensor view(T size) const {
+    return view(SymInts{SymInt(size)});
+  }
   const Tensor& operator+=(const Tensor& other) const;
   const Tensor& operator-=(const Tensor& other) const;
   const Tensor& operator*=(const Tensor& other) const;
@@ -146,6 +160,20 @@ class Tensor {
   const Tensor& operator/=(const Scalar& other) const;
 
  private:
+  template <typename T>
+  static T number_as(const Scalar& number) {
+    if constexpr (std::is_same_v<T, Scalar>)
+      return number;
+    else if constexpr (std::is_same_v<T, SymInt>)
+      return number.is_real() ? tenon::to_int(number.sym_real()) : number.integer();
+    else if constexpr (std::is_same_v<T, SymFloat>)
+      return number.sym_real();
+    else if constexpr (std::is_same_v<T, SymBool>)
+      return number.sym_bool();
+    else
+      return static_cast<T>(number);
+  }
+
   Ref<TensorImpl> impl_;
 };
 

@@ -112,7 +112,7 @@ class OperatorHandle {
   Operator& op() const { return *op_; }
 
  private:
-  Operator* op_;
+  Ref<Operator> op_;
 };
 
 // For operators of `custom_op` these replace what was registered before. For others a second registration is an Error;
@@ -193,8 +193,9 @@ class CustomOp {
  private:
   template <typename Given, size_t... I>
   R call(const Given& given, std::index_sequence<I...>) const {
-    // Converted to the parameters' types first, so that 3 is a float where one is expected.
-    std::tuple<std::tuple_element_t<I, std::tuple<A...>>...> typed(convert<I>(std::get<I>(given))...);
+    // Converted to the parameters' types first, so that 3 is a float where one is expected; what needs no conversion is
+    // borrowed.
+    std::tuple<Passed<I, std::tuple_element_t<I, Given>>...> typed(std::get<I>(given)...);
     std::array<dispatch::Value, sizeof...(A)> values{dispatch::to_value(std::get<I>(typed))...};
     if constexpr (sizeof...(I) < sizeof...(A)) {
       std::vector<dispatch::Value> rest = detail::trailing_defaults(*op_, sizeof...(I));
@@ -203,10 +204,15 @@ class CustomOp {
     dispatch::Results results = dispatch::call_boxed(*op_, values);
     return dispatch::detail::read_results<R>(results);
   }
+  // A symbol stays one where the function itself takes a plain number: its fake may take the symbol.
+  template <typename G, typename P>
+  static constexpr bool passes_as_is =
+      std::is_same_v<G, P> || (std::is_same_v<G, SymInt> && std::is_integral_v<P> && !std::is_same_v<P, bool>) ||
+      (std::is_same_v<G, SymFloat> && std::is_floating_point_v<P>) || (std::is_same_v<G, SymBool> && std::is_same_v<P, bool>) ||
+      (std::is_same_v<G, SymInts> && (std::is_same_v<P, Ints> || std::is_same_v<P, std::vector<int64_t>>));
   template <size_t I, typename G>
-  static std::tuple_element_t<I, std::tuple<A...>> convert(const G& given) {
-    return std::tuple_element_t<I, std::tuple<A...>>(given);
-  }
+  using Passed = std::conditional_t<passes_as_is<std::remove_cvref_t<G>, std::tuple_element_t<I, std::tuple<A...>>>, G,
+                                    std::tuple_element_t<I, std::tuple<A...>>>;
 
   std::shared_ptr<detail::CustomOpState> state_;
   Operator* op_;

@@ -60,7 +60,9 @@ class Generator {
 
   Tree integer(int depth) {
     if (depth == 0 || pick(8) == 0) return leaf();
-    switch (pick(12)) {
+    switch (pick(14)) {
+      case 12: return mirror::make("Abs", {integer(depth - 1)});
+      case 13: return mirror::make("Pow", {integer(depth > 2 ? 1 : depth - 1), mirror::number(pick(4))});
       case 0:
       case 1: return mirror::make("+", {integer(depth - 1), integer(depth - 1)});
       case 2: return mirror::make("-", {integer(depth - 1), integer(depth - 1)});
