@@ -30,7 +30,28 @@ TEST(TestInductorDynamic, floor) {
   EXPECT_EQ(f.compile_count(), 1);
 }
 
+// What a convolution with "same" padding needs on one side.
+SymInt same_padding(const SymInt& size, int64_t kernel, int64_t stride, int64_t dilation) {
+  SymInt steps = ceil(true_div(size, stride)) - 1;
+  return max(steps * stride + (kernel - 1) * dilation + 1 - size, 0);
+}
 
+TEST(TestInductorDynamic, pad_dynamic) {
+  auto function = [](Tensor x) {
+    SymInt height = same_padding(x.size(-2), 5, 2, 1), width = same_padding(x.size(-1), 5, 2, 1);
+    if (bool(height > 0 || width > 0))
+      x = x.constant_pad_nd({width / 2, width - width / 2, height / 2, height - height / 2}, 0);
+    return x;
+  };
+  auto f = compile(function, kDynamic);
+  for (int64_t size : {110, 57}) {
+    Tensor x = randn({2, 24, size, size});
+    Tensor padded = f(x);
+    EXPECT_TRUE(same_bits(padded, function(x)));
+    EXPECT_EQ(padded.sizes()[2], size + std::max<int64_t>((size + 1) / 2 * 2 - 2 + 4 + 1 - size, 0));
+  }
+  EXPECT_LE(f.compile_count(), 2);
+}
 
 TEST(TestInductorDynamic, slice_scatter) {
   auto function = [](Tensor i) {
@@ -132,6 +153,19 @@ TEST(TestInductorDynamic, full_symbolic_value) {
   EXPECT_EQ(f.compile_count(), 1);
 }
 
+TEST(TestInductorDynamic, interpolate_ceil_eq) {
+  auto function = [](Tensor t) {
+    auto width = [](const SymInt& size) { return ceil(true_div(2 * ((size - 1) / 8) + 2, 1)); };
+    Tensor x = zeros({t.size(0), 128, width(t.size(1)), width(t.size(2))}, kBFloat16);
+    return interpolate(x, {.scale_factor = std::vector<double>{2.0, 2.0}});
+  };
+  auto f = compile(function, kDynamic);
+  for (auto [a, b] : {std::pair{16, 18}, std::pair{40, 33}}) {
+    Tensor t = randn({4, a, b});
+    EXPECT_TRUE(same_bits(f(t), function(t)));
+  }
+  EXPECT_EQ(f.compile_count(), 1);
+}
 
 TEST(TestInductorDynamic, full_recompiles) {
   auto f = compile([](Tensor x) { return full({x.size(1), x.size(1)}, -65504.0); }, kDynamic);
@@ -191,7 +225,36 @@ TEST(TestInductorDynamic, wrapper_codegen_statically_known_int_or_none) {
   EXPECT_EQ(known_after([](Tensor x) { return bool(x.size(0) == 5) ? x + 1 : x + 2; }), 5);
 }
 
+TEST(TestInductorDynamic, adaptive_max_pool3d_with_indices) {
+  auto function = [](Tensor y, auto size) { return adaptive_max_pool3d(y, Ints(3, int64_t(size))); };
+  auto f = compile(function, kDynamic);
+  Tensor y = rand({3, 4, 9, 8, 6});
+  auto [values, indices] = f(y, 5);
+  auto [expected, positions] = adaptive_max_pool3d(y, {5, 5, 5});
+  EXPECT_TRUE(same_bits(values, expected));
+  EXPECT_TRUE(same_bits(indices, positions));
+}
 
+TEST(TestInductorDynamic, sort_dynamic_shape_with_check) {
+  auto function = [](Tensor a, bool descending) {
+    check(a.size(-1) <= 256);
+    return sort(a, -1, descending);
+  };
+  auto f = compile(function, kDynamic);
+  Tensor x = rand({10, 128});
+  x.slice(1, 10, 20).fill_(1.0);
+  x.slice(1, 30, 40).fill_(1.0);
+  int64_t kernels = counter("kernels_generated").value();
+  for (const Tensor& each : {x, x.slice(1, 0, 120)})
+    for (bool descending : {false, true}) {
+      auto [values, indices] = f(each, descending);
+      auto [expected, positions] = function(each, descending);
+      EXPECT_TRUE(same_bits(values, expected));
+      EXPECT_TRUE(same_bits(indices, positions));
+    }
+  EXPECT_EQ(counter("kernels_generated").value(), kernels) << "sorting is a library call";
+  EXPECT_NE(error_of([&] { f(rand({10, 300}), false); }).find("<= 256"), std::string::npos);
+}
 
 }  // namespace
 }  // namespace tenon
