@@ -1,6 +1,7 @@
 // Tensors from nothing.
 #include <tenon/core/random.h>
 #include <tenon/ops/table.h>
+#include <tenon/sym/size_rules.h>
 
 #include <cmath>
 
@@ -20,7 +21,7 @@ Dtype dtype_or(const Arguments& arguments, Dtype standard) {
 std::vector<TensorMeta> sized(const Arguments& arguments, Dtype standard) {
   SymInts sizes = arguments["size"].sym_ints();
   for (const SymInt& size : sizes)
-    TENON_CHECK(!statically_true(size < 0), "[{}] expected sizes of at least 0, got {}", arguments.op().brief_name(), str(sizes));
+    TENON_CHECK(may_be_size(size), "[{}] expected sizes of at least 0, got {}", arguments.op().brief_name(), str(sizes));
   return {TensorMeta::contiguous(sizes, dtype_or(arguments, standard), device_of(arguments))};
 }
 
@@ -55,7 +56,7 @@ std::vector<TensorMeta> arange_shape(const Arguments& arguments) {
     int64_t stride = step.to_int();
     TENON_CHECK(stride != 0, "[arange] expected a step other than 0");
     SymInt length = end.integer() - start.integer();
-    TENON_CHECK(bool(stride > 0 ? length >= 0 : length <= 0), "[arange] bounds {} and {} do not fit the step {}",
+    TENON_CHECK(expect(stride > 0 ? length >= 0 : length <= 0), "[arange] bounds {} and {} do not fit the step {}",
                 start.str(), end.str(), stride);
     count = stride == 1 ? length : -((-length) / SymInt(stride));
   }

@@ -2,13 +2,14 @@
 #include <tenon/kernels/matmul.h>
 #include <tenon/kernels/scatter.h>
 #include <tenon/ops/table.h>
+#include <tenon/sym/size_rules.h>
 
 #include <algorithm>
 
 namespace tenon::ops {
 namespace {
 
-bool equal(const SymInt& a, const SymInt& b) { return a.same(b) || bool(a == b); }
+bool equal(const SymInt& a, const SymInt& b) { return same_size(a, b); }
 
 // "32×64"
 std::string by(const Tensor& tensor) {
@@ -49,7 +50,7 @@ TensorMeta addmm_shape(const Arguments& arguments) {
   SymInts sizes = self.sym_sizes();
   bool fits = sizes.size() <= 2;
   for (size_t dim = 0; fits && dim < sizes.size(); ++dim)
-    fits = statically_true(sizes[dim] == 1) || equal(sizes[dim], meta.sizes[2 - sizes.size() + dim]);
+    fits = is_one(sizes[dim]) || equal(sizes[dim], meta.sizes[2 - sizes.size() + dim]);
   TENON_CHECK(fits, "[addmm] self {} cannot be broadcast to {}", self.description(), str(meta.sizes));
   return meta;
 }
@@ -116,9 +117,9 @@ void check_scatter(const Arguments& arguments) {
   int64_t dim = arguments.dim("dim", self.dim());
   for (int64_t d = 0; d < self.dim(); ++d) {
     SymInt size = index.size(d);
-    TENON_CHECK(size.same(src.size(d)) || bool(size <= src.size(d)), "[scatter_add] index {} is larger than the source {} in dimension {}",
+    TENON_CHECK(size.same(src.size(d)) || expect(size <= src.size(d)), "[scatter_add] index {} is larger than the source {} in dimension {}",
                 index.description(), src.description(), d);
-    TENON_CHECK(d == dim || size.same(self.size(d)) || bool(size <= self.size(d)),
+    TENON_CHECK(d == dim || size.same(self.size(d)) || expect(size <= self.size(d)),
                 "[scatter_add] index {} does not fit {} in dimension {}", index.description(), self.description(), d);
   }
 }
@@ -245,7 +246,7 @@ OPS(matmul) {
         // Elements of the source beyond the index were not used.
         SymInts sizes = g.sizes("src"), used = g.sizes("index");
         for (size_t dim = 0; dim < sizes.size(); ++dim) {
-          if (equal(sizes[dim], used[dim])) continue;
+          if (sizes[dim].same(used[dim]) || decide_or(sizes[dim] == used[dim], false)) continue;
           SymInts wider = picked.sym_sizes();
           wider[dim] = sizes[dim];
           Tensor unused = zeros(wider, TensorOptions(picked.dtype(), picked.device()));
