@@ -5,6 +5,7 @@
 #include <tenon/autograd/meta.h>
 #include <tenon/dispatch/operator.h>
 #include <tenon/generated/ops.h>
+#include <tenon/sym/size_rules.h>
 
 #include <algorithm>
 #include <charconv>
@@ -26,7 +27,7 @@ int result_index(const schema::Schema& schema, std::string_view name) {
 
 bool same_sizes(const SymInts& a, const SymInts& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                    [](const SymInt& x, const SymInt& y) { return x.same(y) || bool(x == y); });
+                    [](const SymInt& x, const SymInt& y) { return x.same(y) || decide_or(x == y, false); });
 }
 
 // One formula's window on the node.

@@ -1,12 +1,11 @@
 // Windows as dimensions, and convolutions as matrix products over them.
 #include <tenon/ops/table.h>
+#include <tenon/sym/size_rules.h>
 
 #include <algorithm>
 
 namespace tenon::ops {
 namespace {
-
-bool equal(const SymInt& a, const SymInt& b) { return a.same(b) || bool(a == b); }
 
 struct Unfolding {
   size_t dim;
@@ -21,7 +20,7 @@ Unfolding unfolding(const Arguments& arguments) {
   Unfolding u{static_cast<size_t>(dim), arguments.integer("size"), arguments.integer("step"), {}};
   TENON_CHECK(u.size >= 0 && u.step > 0,
               "[unfold] expected a size of at least 0 and a step of at least 1, got {} and {}", u.size, u.step);
-  TENON_CHECK(bool(self.size(dim) >= u.size), "[unfold] windows of {} do not fit into dimension {} of {}", u.size, dim,
+  TENON_CHECK(expect(self.size(dim) >= u.size), "[unfold] windows of {} do not fit into dimension {} of {}", u.size, dim,
               self.description());
   u.count = (self.size(dim) - u.size) / SymInt(u.step) + 1;
   return u;
@@ -73,10 +72,10 @@ Tensor convolved(const Tensor& input, const Tensor& weight, const std::optional<
     return squeeze(convolved(unsqueeze(input, 0), weight, bias, stride, padding, dilation, groups), 0);
   Ints step = pair(stride, "stride"), border = pair(padding, "padding"), apart = pair(dilation, "dilation");
   auto shares = int64_t(groups);
-  TENON_CHECK(shares > 0 && equal(input.size(1), weight.size(1) * shares) && bool(weight.size(0) % SymInt(shares) == 0),
+  TENON_CHECK(shares > 0 && same_size(input.size(1), weight.size(1) * shares) && expect(weight.size(0) % SymInt(shares) == 0),
               "[conv2d] input {} and weight {} do not fit with {} groups", input.description(), weight.description(),
               shares);
-  TENON_CHECK(!bias || (bias->dim() == 1 && equal(bias->size(0), weight.size(0))),
+  TENON_CHECK(!bias || (bias->dim() == 1 && same_size(bias->size(0), weight.size(0))),
               "[conv2d] expected a bias of {} elements, got {}", weight.size(0).str(), bias->description());
   Tensor x = input;
   for (int64_t at = 0; at < 2; ++at)
@@ -146,7 +145,7 @@ OPS(convolution) {
         expected.push_back(size);
         bool fits = bool(sizes[dim] >= size);
         if (fits) expected[dim] = (sizes[dim] - size) / SymInt(step) + 1;
-        for (size_t d = 0; fits && d < given.size(); ++d) fits = equal(expected[d], given[d]);
+        for (size_t d = 0; fits && d < given.size(); ++d) fits = same_size(expected[d], given[d]);
         TENON_CHECK(fits, "[unfold_backward] {} are no windows of {} at every {} of dimension {} of {}",
                     grad.description(), size, step, dim, str(sizes));
         return std::vector{TensorMeta::contiguous(sizes, grad.dtype(), grad.device())};

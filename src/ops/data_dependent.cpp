@@ -1,6 +1,7 @@
 // Results whose size only the data can tell. Their kernels make them; their shape rules give sizes without a value.
 #include <tenon/kernels/selection.h>
 #include <tenon/ops/table.h>
+#include <tenon/sym/size_rules.h>
 
 namespace tenon::ops {
 namespace {
@@ -75,7 +76,7 @@ OPS(data_dependent) {
         TENON_CHECK(repeats.defined() && repeats.dim() <= 1, "[repeat_interleave] expected a vector of numbers");
         SymInt length = x.size(along);
         bool one = repeats.dim() == 0 || (statically_true(repeats.size(0) == 1) && !statically_true(length == 1));
-        TENON_CHECK(one || repeats.size(0).same(length) || bool(repeats.size(0) == length),
+        TENON_CHECK(one || same_size(repeats.size(0), length),
                     "[repeat_interleave] expected a number for each of {} elements, got {}", length.str(),
                     repeats.description());
         return index_select(x, along,

@@ -1,6 +1,7 @@
 // Tensors from nothing.
 #include <tenon/core/random.h>
 #include <tenon/ops/table.h>
+#include <tenon/sym/size_rules.h>
 
 #include <cmath>
 
@@ -20,8 +21,7 @@ Dtype dtype_or(const Arguments& arguments, Dtype standard) {
 std::vector<TensorMeta> sized(const Arguments& arguments, Dtype standard) {
   SymInts sizes = arguments["size"].sym_ints();
   for (const SymInt& size : sizes)
-    TENON_CHECK(!statically_true(size < 0), "[{}] expected sizes of at least 0, got {}", arguments.op().brief_name(),
-                str(sizes));
+    TENON_CHECK(may_be_size(size), "[{}] expected sizes of at least 0, got {}", arguments.op().brief_name(), str(sizes));
   return {TensorMeta::contiguous(sizes, dtype_or(arguments, standard), device_of(arguments))};
 }
 
@@ -57,7 +57,7 @@ std::vector<TensorMeta> arange_shape(const Arguments& arguments) {
     int64_t stride = step.to_int();
     TENON_CHECK(stride != 0, "[arange] expected a step other than 0");
     SymInt length = end.integer() - start.integer();
-    TENON_CHECK(bool(stride > 0 ? length >= 0 : length <= 0), "[arange] bounds {} and {} do not fit the step {}",
+    TENON_CHECK(expect(stride > 0 ? length >= 0 : length <= 0), "[arange] bounds {} and {} do not fit the step {}",
                 start.str(), end.str(), stride);
     count = stride == 1 ? length : -((-length) / SymInt(stride));
   }
@@ -78,14 +78,14 @@ Lane random_integer(Element& e, const SymInt& low, const SymInt& high) {
 
 std::vector<TensorMeta> randint_shape(const Arguments& arguments) {
   SymInt low = arguments.has("low") ? arguments["low"].sym_int() : SymInt(0), high = arguments["high"].sym_int();
-  TENON_CHECK(bool(low < high), "[randint] expected a range of at least one number, got {} to {}", low.str(),
+  TENON_CHECK(expect(low < high), "[randint] expected a range of at least one number, got {} to {}", low.str(),
               high.str());
   return sized(arguments, kInt64);
 }
 
 std::vector<TensorMeta> eye_shape(const Arguments& arguments) {
   SymInt rows = arguments["n"].sym_int(), columns = arguments.has("m") ? arguments["m"].sym_int() : rows;
-  TENON_CHECK(bool(rows >= 0) && bool(columns >= 0), "[eye] expected sizes of at least 0, got {} and {}", rows.str(),
+  TENON_CHECK(expect(rows >= 0) && expect(columns >= 0), "[eye] expected sizes of at least 0, got {} and {}", rows.str(),
               columns.str());
   return {TensorMeta::contiguous(SymInts{rows, columns}, dtype_or(arguments, kFloat32), device_of(arguments))};
 }

@@ -2,6 +2,7 @@
 #include <tenon/kernels/index_put.h>
 #include <tenon/kernels/scatter.h>
 #include <tenon/ops/table.h>
+#include <tenon/sym/size_rules.h>
 
 #include <algorithm>
 
@@ -10,7 +11,6 @@ namespace {
 
 using Indices = std::vector<std::optional<Tensor>>;
 
-bool equal(const SymInt& a, const SymInt& b) { return a.same(b) || bool(a == b); }
 bool is_index(Dtype dtype) { return dtype == kInt64 || dtype == kInt32; }
 bool given(const std::optional<Tensor>& index) { return index && index->defined(); }
 
@@ -25,7 +25,7 @@ Indices without_masks(const Tensor& self, const Indices& indices, std::string_vi
     }
     const auto first = static_cast<int64_t>(positions.size());
     for (int64_t dim = 0; dim < index->dim(); ++dim)
-      TENON_CHECK(first + dim < self.dim() && equal(index->size(dim), self.size(first + dim)),
+      TENON_CHECK(first + dim < self.dim() && same_size(index->size(dim), self.size(first + dim)),
                   "[{}] the mask {} does not fit {} at dimension {}", op_name, index->description(), self.description(),
                   first + dim);
     TENON_CHECK(index->dim() > 0, "[{}] a mask of no dimensions is not supported: use masked_fill or where", op_name);
@@ -115,7 +115,7 @@ bool broadcasts(const SymInts& sizes, const SymInts& wanted) {
   size_t skip = sizes.size() > wanted.size() ? sizes.size() - wanted.size() : 0;
   for (size_t dim = 0; dim < sizes.size(); ++dim) {
     if (statically_true(sizes[dim] == 1)) continue;
-    if (dim < skip || !equal(sizes[dim], wanted[wanted.size() + dim - sizes.size()])) return false;
+    if (dim < skip || !same_size(sizes[dim], wanted[wanted.size() + dim - sizes.size()])) return false;
   }
   return true;
 }
@@ -147,7 +147,7 @@ Tensor index_put_of(const Tensor& self, const Indices& indices, const Tensor& va
   if (one_mask && !accumulate && values.dim() == 0) {
     Tensor mask = *indices[0];
     for (int64_t dim = 0; dim < mask.dim(); ++dim)
-      TENON_CHECK(equal(mask.size(dim), self.size(dim)), "[index_put] the mask {} does not fit {} at dimension {}",
+      TENON_CHECK(same_size(mask.size(dim), self.size(dim)), "[index_put] the mask {} does not fit {} at dimension {}",
                   mask.description(), self.description(), dim);
     while (mask.dim() < self.dim()) mask = unsqueeze(mask, -1);
     return masked_fill(self, mask, values);
@@ -162,7 +162,7 @@ std::vector<TensorMeta> select_shape(const Arguments& arguments) {
               index.description());
   SymInts sizes = self.sym_sizes();
   int64_t dim = arguments.dim("dim", self.dim());
-  TENON_CHECK(!sizes.empty() || bool(index.numel() == 1),
+  TENON_CHECK(!sizes.empty() || expect(index.numel() == 1),
               "[index_select] expected one index for a tensor of no dimensions, got {}", index.description());
   if (!sizes.empty()) sizes[static_cast<size_t>(dim)] = index.numel();
   return {TensorMeta::contiguous(sizes, self.dtype(), self.device())};
@@ -183,10 +183,10 @@ void check_scatter(const Arguments& arguments) {
   int64_t dim = arguments.dim("dim", self.dim());
   for (int64_t d = 0; d < self.dim(); ++d) {
     SymInt size = index.size(d);
-    TENON_CHECK(size.same(src.size(d)) || bool(size <= src.size(d)),
+    TENON_CHECK(size.same(src.size(d)) || expect(size <= src.size(d)),
                 "[{}] index {} is larger than the source {} in dimension {}", op_name, index.description(),
                 src.description(), d);
-    TENON_CHECK(d == dim || size.same(self.size(d)) || bool(size <= self.size(d)),
+    TENON_CHECK(d == dim || size.same(self.size(d)) || expect(size <= self.size(d)),
                 "[{}] index {} does not fit {} in dimension {}", op_name, index.description(), self.description(), d);
   }
 }
@@ -202,7 +202,7 @@ Tensor source_grad(Grad& g) {
   Tensor picked = gather(g.grad(), g.argument("dim").integer(), g.saved("index"));
   SymInts sizes = g.sizes("src"), used = g.sizes("index");
   for (size_t dim = 0; dim < sizes.size(); ++dim) {
-    if (equal(sizes[dim], used[dim])) continue;
+    if (same_size(sizes[dim], used[dim])) continue;
     SymInts wider = picked.sym_sizes();
     wider[dim] = sizes[dim];
     Tensor unused = zeros(wider, TensorOptions(picked.dtype(), picked.device()));
@@ -288,7 +288,7 @@ OPS(indexing) {
         int64_t along = wrap_dim(dim, self.dim(), "index_add");
         Tensor scaled = !alpha.is_symbolic() && alpha.to_double() == 1 ? source : source * alpha;
         if (self.dim() == 0) return scatter_add(self, 0, reshape(index, SymInts{}), scaled);
-        TENON_CHECK(equal(index.numel(), source.size(along)),
+        TENON_CHECK(same_size(index.numel(), source.size(along)),
                     "[index_add] expected an index for each of {} rows, got {}", source.size(along).str(),
                     index.description());
         SymInts shape;

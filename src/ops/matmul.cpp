@@ -1,13 +1,14 @@
 // Products of matrices: what libraries do better than loops.
 #include <tenon/kernels/matmul.h>
 #include <tenon/ops/table.h>
+#include <tenon/sym/size_rules.h>
 
 #include <algorithm>
 
 namespace tenon::ops {
 namespace {
 
-bool equal(const SymInt& a, const SymInt& b) { return a.same(b) || bool(a == b); }
+bool equal(const SymInt& a, const SymInt& b) { return same_size(a, b); }
 
 // "32×64"
 std::string by(const Tensor& tensor) {
@@ -49,7 +50,7 @@ TensorMeta addmm_shape(const Arguments& arguments) {
   SymInts sizes = self.sym_sizes();
   bool fits = sizes.size() <= 2;
   for (size_t dim = 0; fits && dim < sizes.size(); ++dim)
-    fits = statically_true(sizes[dim] == 1) || equal(sizes[dim], meta.sizes[2 - sizes.size() + dim]);
+    fits = is_one(sizes[dim]) || equal(sizes[dim], meta.sizes[2 - sizes.size() + dim]);
   TENON_CHECK(fits, "[addmm] self {} cannot be broadcast to {}", self.description(), str(meta.sizes));
   return meta;
 }

@@ -1,14 +1,13 @@
 // Parts of networks: normalisation, dropout, embeddings.
 #include <tenon/ops/table.h>
+#include <tenon/sym/size_rules.h>
 
 namespace tenon::ops {
 namespace {
 
-bool equal(const SymInt& a, const SymInt& b) { return a.same(b) || bool(a == b); }
-
 bool same_sizes(const SymInts& a, const SymInts& b) {
   bool same = a.size() == b.size();
-  for (size_t dim = 0; same && dim < a.size(); ++dim) same = equal(a[dim], b[dim]);
+  for (size_t dim = 0; same && dim < a.size(); ++dim) same = same_size(a[dim], b[dim]);
   return same;
 }
 
@@ -20,7 +19,7 @@ Tensor normalised(const Tensor& input, const SymInts& shape, const std::optional
   bool fits = !shape.empty() && shape.size() <= sizes.size();
   Ints dims;
   for (size_t at = 0; fits && at < shape.size(); ++at) {
-    fits = equal(shape[at], sizes[sizes.size() - shape.size() + at]);
+    fits = same_size(shape[at], sizes[sizes.size() - shape.size() + at]);
     dims.push_back(static_cast<int64_t>(sizes.size() - shape.size() + at));
   }
   TENON_CHECK(fits, "[layer_norm] expected the last dimensions of {} to be {}", input.description(), str(shape));

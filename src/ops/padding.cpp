@@ -1,5 +1,6 @@
 // Borders around a tensor, and images of other sizes.
 #include <tenon/ops/table.h>
+#include <tenon/sym/size_rules.h>
 
 #include <cmath>
 
@@ -24,7 +25,7 @@ SymInts padded_sizes(const Tensor& self, const std::vector<Border>& list) {
   SymInts sizes = self.sym_sizes();
   for (size_t dim = 0; dim < sizes.size(); ++dim) {
     sizes[dim] = sizes[dim] + list[dim].before + list[dim].after;
-    TENON_CHECK(bool(sizes[dim] >= 0), "[constant_pad_nd] padding of {} and {} leaves nothing of dimension {} of {}",
+    TENON_CHECK(expect(sizes[dim] >= 0), "[constant_pad_nd] padding of {} and {} leaves nothing of dimension {} of {}",
                 list[dim].before.str(), list[dim].after.str(), dim, self.description());
   }
   return sizes;
@@ -75,12 +76,12 @@ Tensor pad_by_copies(const Tensor& self, const SymInts& pad, std::string_view mo
     const Border& border = list[dim];
     if (statically_true(border.before == 0) && statically_true(border.after == 0)) continue;
     SymInt size = self.size(static_cast<int64_t>(dim));
-    TENON_CHECK(bool(size > 0), "[pad] nothing can be repeated around {}", self.description());
+    TENON_CHECK(expect(size > 0), "[pad] nothing can be repeated around {}", self.description());
     SymInt most = mode == "reflect" ? size - 1 : size;
-    TENON_CHECK(mode == "replicate" || (bool(border.before <= most) && bool(border.after <= most)),
+    TENON_CHECK(mode == "replicate" || (expect(border.before <= most) && expect(border.after <= most)),
                 "[pad] expected padding of at most {} for mode '{}' at dimension {} of {}, got {} and {}", most.str(),
                 mode, dim, self.description(), border.before.str(), border.after.str());
-    TENON_CHECK(bool(size + border.before + border.after > 0),
+    TENON_CHECK(expect(size + border.before + border.after > 0),
                 "[pad] padding of {} and {} leaves nothing of dimension {} of {}", border.before.str(),
                 border.after.str(), dim, self.description());
     result = index_select(result, static_cast<int64_t>(dim), border_positions(self, size, border, mode));
@@ -94,8 +95,8 @@ const Tensor& image(const Tensor& self, const SymInts& output_size, std::string_
   TENON_CHECK(output_size.size() == 2, "[{}] expected an output_size of two numbers, got {}", op_name,
               str(output_size));
   for (size_t at = 0; at < 2; ++at) {
-    TENON_CHECK(bool(output_size[at] > 0), "[{}] expected sizes of at least 1, got {}", op_name, str(output_size));
-    TENON_CHECK(bool(self.size(static_cast<int64_t>(2 + at)) > 0), "[{}] nothing can be interpolated from {}", op_name,
+    TENON_CHECK(expect(output_size[at] > 0), "[{}] expected sizes of at least 1, got {}", op_name, str(output_size));
+    TENON_CHECK(expect(self.size(static_cast<int64_t>(2 + at)) > 0), "[{}] nothing can be interpolated from {}", op_name,
                 self.description());
   }
   return self;

@@ -1,6 +1,7 @@
 // Windows that slide over the last dimensions.
 #include <tenon/kernels/pooling.h>
 #include <tenon/ops/table.h>
+#include <tenon/sym/size_rules.h>
 
 #include <algorithm>
 
@@ -59,7 +60,7 @@ Sliding sliding_of(const Arguments& arguments, size_t dims) {
 
 SymInt window_count(const SymInt& size, const Sliding& s, size_t dim, std::string_view op_name) {
   SymInt reach = size + 2 * s.padding[dim] - s.dilation[dim] * (s.kernel[dim] - 1) - 1;
-  TENON_CHECK(bool(reach >= 0), "[{}] a window of {} does not fit into {} elements", op_name,
+  TENON_CHECK(expect(reach >= 0), "[{}] a window of {} does not fit into {} elements", op_name,
               s.dilation[dim] * (s.kernel[dim] - 1) + 1, (size + 2 * s.padding[dim]).str());
   if (!s.ceil) return reach / SymInt(s.stride[dim]) + 1;
   SymInt count = (reach + s.stride[dim] - 1) / SymInt(s.stride[dim]) + 1;
@@ -111,7 +112,7 @@ std::vector<TensorMeta> adaptive_shape(const Arguments& arguments, size_t dims, 
               str(wanted));
   for (size_t dim = 0; dim < dims; ++dim) {
     SymInt& size = sizes[sizes.size() - dims + dim];
-    TENON_CHECK(bool(wanted[dim] >= 0), "[{}] expected sizes of at least 0, got {}", op_name, str(wanted));
+    TENON_CHECK(expect(wanted[dim] >= 0), "[{}] expected sizes of at least 0, got {}", op_name, str(wanted));
     TENON_CHECK(!statically_true(size == 0) || statically_true(wanted[dim] == 0), "[{}] nothing can be pooled from {}",
                 op_name, self.description());
     size = wanted[dim];

@@ -1,12 +1,11 @@
 // Pieces, repetitions and orders: views where memory allows, else copies that fuse.
 #include <tenon/ops/table.h>
+#include <tenon/sym/size_rules.h>
 
 #include <algorithm>
 
 namespace tenon::ops {
 namespace {
-
-bool equal(const SymInt& a, const SymInt& b) { return a.same(b) || bool(a == b); }
 
 const Tensor& dimensioned(const Tensor& self, std::string_view op_name) {
   TENON_CHECK(self.defined(), "[{}] expected a tensor, got an undefined one", op_name);
@@ -31,9 +30,9 @@ std::vector<Tensor> split_by(const Tensor& self, const SymInts& sizes, int64_t d
 std::vector<Tensor> split_evenly(const Tensor& self, const SymInt& split_size, int64_t dim, std::string_view op_name) {
   int64_t along = wrap_dim(dim, dimensioned(self, op_name).dim(), op_name);
   SymInt size = self.size(along);
-  TENON_CHECK(bool(split_size >= 0), "[{}] expected a size of at least 0, got {}", op_name, split_size.str());
+  TENON_CHECK(expect(split_size >= 0), "[{}] expected a size of at least 0, got {}", op_name, split_size.str());
   if (bool(split_size == 0)) {
-    TENON_CHECK(bool(size == 0), "[{}] pieces of no elements cannot make up dimension {} of {}", op_name, along,
+    TENON_CHECK(expect(size == 0), "[{}] pieces of no elements cannot make up dimension {} of {}", op_name, along,
                 self.description());
     return {slice(self, along, SymInt(0), SymInt(0), 1)};
   }
@@ -59,7 +58,7 @@ SymInts repeated_sizes(const Arguments& arguments) {
               self.dim(), str(repeats));
   SymInts sizes = padded(self.sym_sizes(), repeats.size());
   for (size_t dim = 0; dim < sizes.size(); ++dim) {
-    TENON_CHECK(bool(repeats[dim] >= 0), "[repeat] expected numbers of at least 0, got {}", str(repeats));
+    TENON_CHECK(expect(repeats[dim] >= 0), "[repeat] expected numbers of at least 0, got {}", str(repeats));
     sizes[dim] *= repeats[dim];
   }
   return sizes;
@@ -187,7 +186,7 @@ OPS(pieces) {
         int64_t along = wrap_dim(dim, dimensioned(self, "split_with_sizes").dim(), "split_with_sizes");
         SymInt total = 0;
         for (const SymInt& size : split_sizes) {
-          TENON_CHECK(bool(size >= 0), "[split_with_sizes] expected sizes of at least 0, got {}", str(split_sizes));
+          TENON_CHECK(expect(size >= 0), "[split_with_sizes] expected sizes of at least 0, got {}", str(split_sizes));
           total += size;
         }
         TENON_CHECK(
@@ -221,11 +220,11 @@ OPS(pieces) {
       .decompose([](const Tensor& self, int64_t dim, const SymInt& start, const SymInt& length) {
         int64_t along = wrap_dim(dim, dimensioned(self, "narrow").dim(), "narrow");
         SymInt size = self.size(along);
-        TENON_CHECK(bool(length >= 0), "[narrow] expected a length of at least 0, got {}", length.str());
-        TENON_CHECK(bool(start >= -size) && bool(start <= size),
+        TENON_CHECK(expect(length >= 0), "[narrow] expected a length of at least 0, got {}", length.str());
+        TENON_CHECK(expect(start >= -size) && expect(start <= size),
                     "[narrow] start {} is out of range for dimension {} of {}", start.str(), along, self.description());
         SymInt first = bool(start < 0) ? start + size : start;
-        TENON_CHECK(bool(first + length <= size), "[narrow] start {} and length {} go beyond dimension {} of {}",
+        TENON_CHECK(expect(first + length <= size), "[narrow] start {} and length {} go beyond dimension {} of {}",
                     start.str(), length.str(), along, self.description());
         return slice(self, along, first, first + length, 1);
       });
@@ -259,7 +258,7 @@ OPS(pieces) {
             shape.push_back(size);
           }
         }
-        TENON_CHECK(unknown ? bool(known > 0) && bool(own[along] % known == 0) : equal(known, own[along]),
+        TENON_CHECK(unknown ? expect(known > 0) && expect(own[along] % known == 0) : same_size(known, own[along]),
                     "[unflatten] sizes {} do not make up dimension {} of {}", str(sizes), along, self.description());
         if (unknown) shape[*unknown] = own[along] / known;
         return view(self, shape);
@@ -333,7 +332,7 @@ OPS(pieces) {
         const Tensor &self = arguments.tensor("self"), &src = arguments.tensor("src");
         SymInts expected = diagonal_sizes(self.sym_sizes(), diagonal_of(arguments)), given = src.sym_sizes();
         bool fits = expected.size() == given.size();
-        for (size_t dim = 0; fits && dim < given.size(); ++dim) fits = equal(expected[dim], given[dim]);
+        for (size_t dim = 0; fits && dim < given.size(); ++dim) fits = same_size(expected[dim], given[dim]);
         TENON_CHECK(fits && src.dtype() == self.dtype(), "[diagonal_scatter] expected a source of {}{}, got {}",
                     name(self.dtype()), str(expected), src.description());
         SymInts sizes = self.sym_sizes();
@@ -360,7 +359,7 @@ OPS(rearrangement) {
       TENON_CHECK(tensor.defined(), "[stack] expected tensors, got an undefined one");
       along = wrap_dim(dim, tensors[0].dim() + 1, "stack");
       bool fits = tensor.dim() == tensors[0].dim();
-      for (int64_t d = 0; fits && d < tensor.dim(); ++d) fits = equal(tensor.size(d), tensors[0].size(d));
+      for (int64_t d = 0; fits && d < tensor.dim(); ++d) fits = same_size(tensor.size(d), tensors[0].size(d));
       TENON_CHECK(fits, "[stack] expected tensors of equal sizes, got {} and {}", tensors[0].description(),
                   tensor.description());
       rows.push_back(unsqueeze(tensor, along));
@@ -394,7 +393,7 @@ OPS(rearrangement) {
   op("repeat_interleave.self_int(Tensor self, SymInt repeats, int? dim=None, *, SymInt? output_size=None) -> Tensor")
       .decompose([](const Tensor& self, const SymInt& repeats, std::optional<int64_t> dim,
                     const std::optional<SymInt>&) {
-        TENON_CHECK(bool(repeats >= 0), "[repeat_interleave] expected a number of at least 0, got {}", repeats.str());
+        TENON_CHECK(expect(repeats >= 0), "[repeat_interleave] expected a number of at least 0, got {}", repeats.str());
         Tensor x = dim && self.dim() > 0 ? self : reshape(self, {-1});
         int64_t along = wrap_dim(dim && self.dim() > 0 ? *dim : 0, x.dim(), "repeat_interleave");
         SymInts apart = x.sym_sizes(), shape = x.sym_sizes();

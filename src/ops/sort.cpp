@@ -1,6 +1,7 @@
 // Orders along a dimension.
 #include <tenon/kernels/sort.h>
 #include <tenon/ops/table.h>
+#include <tenon/sym/size_rules.h>
 
 namespace tenon::ops {
 namespace {
@@ -49,7 +50,7 @@ OPS(sort) {
         int64_t dim = arguments.dim("dim", self.dim());
         SymInts sizes = self.sym_sizes();
         SymInt k = arguments["k"].sym_int(), size = sizes.empty() ? SymInt(1) : sizes[static_cast<size_t>(dim)];
-        TENON_CHECK(bool(k >= 0) && bool(k <= size),
+        TENON_CHECK(expect(k >= 0) && expect(k <= size),
                     "[topk] expected a number from 0 to {}, the size of dimension {}, got {}", size.str(), dim,
                     k.str());
         if (!sizes.empty()) sizes[static_cast<size_t>(dim)] = k;

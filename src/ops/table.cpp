@@ -1,6 +1,7 @@
 #include <tenon/dispatch/registration.h>
 #include <tenon/ops/table.h>
 #include <tenon/schema/derive.h>
+#include <tenon/sym/size_rules.h>
 
 #include <atomic>
 
@@ -58,10 +59,8 @@ void define_out(const std::shared_ptr<Row>& row) {
     Tensor result = dispatch::call_boxed(*functional, call.args.first(call.args.size() - 1))[0].take_tensor();
     SymInts expected = result.sym_sizes(), given = target.sym_sizes();
     bool fits = expected.size() == given.size();
-    for (size_t dim = 0; fits && dim < given.size(); ++dim)
-      fits = expected[dim].same(given[dim]) || bool(expected[dim] == given[dim]);
-    TENON_CHECK(fits, "[{}] expected an out tensor of shape {}, got {}", call.op.brief_name(), str(expected),
-                target.description());
+    for (size_t dim = 0; fits && dim < given.size(); ++dim) fits = same_size(expected[dim], given[dim]);
+    TENON_CHECK(fits, "[{}] expected an out tensor of shape {}, got {}", call.op.brief_name(), str(expected), target.description());
     const dispatch::Value args[] = {dispatch::Value(target), dispatch::Value(result), dispatch::Value(false)};
     dispatch::call_boxed(copy, args);
     call.results.push_back(std::move(target));

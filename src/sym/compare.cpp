@@ -73,6 +73,13 @@ Expr ExprPool::State::le(Expr a, Expr b) {
       return scale == 1 ? logical_not(sum.terms[0].monomial) : sum.terms[0].monomial;
     }
   }
+  if (limit == 0 && args[0].op() == Op::Add && !args[0].node()->opaque) {
+    Term factor = common_factor(args[0], args[0]);
+    if (!factor.monomial.is_constant(1) && range(factor.monomial).min >= 1) {
+      fire(Rule::LeCancel);
+      return le(divide_exactly(args[0], {1, factor.monomial}), args[1]);
+    }
+  }
   if (prove_le(args[0], args[1])) {
     fire(Rule::LeProved);
     return constant(1);
@@ -101,6 +108,13 @@ Expr ExprPool::State::equal(Op op, Expr a, Expr b) {
   if (n.offset % n.scale != 0) {
     fire(Rule::EqIndivisible);
     return constant(op != Op::Eq);
+  }
+  if (n.offset == 0 && n.form.op() == Op::Add) {
+    Term common = common_factor(n.form, n.form);
+    if (!common.monomial.is_constant(1) && never_zero(common.monomial)) {
+      fire(Rule::EqCancel);
+      return equal(op, divide_exactly(n.form, {1, common.monomial}), constant(0));
+    }
   }
   Expr args[] = {n.form, constant(-n.offset / n.scale)};
   int64_t value = args[1].constant();

@@ -205,6 +205,13 @@ Expr ExprPool::State::mod_uncached(Expr a, Expr b) {
       return add(mul(parts->c, mod(parts->x, parts->e)), parts->j);
     }
   }
+  if (auto found = known_mods.find(a); found != known_mods.end() && b.is_constant() && b.constant() > 0) {
+    for (const KnownMod& known : found->second) {
+      if (known.modulus % b.constant() != 0) continue;
+      fire(Rule::ModKnownMultiple);
+      return constant(modulo(known.rest, b.constant()));
+    }
+  }
   if (std::optional<int64_t> k = known_quotient(a, b)) {
     fire(Rule::ModKnown);
     return add(a, mul(constant(*k), b), -1);

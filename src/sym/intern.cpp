@@ -66,12 +66,54 @@ void* ExprPool::State::allocate(size_t bytes) {
   return place;
 }
 
+namespace {
+
+// The value of a node from those of its arguments; none where it overflows.
+void find_witness(ExprNode& node) {
+  if (node.op == Op::Symbol) return;
+  if (node.arg_count == 0) {
+    node.witnessed = true;
+    node.witness = node.value;
+    return;
+  }
+  for (uint32_t i = 0; i < node.arg_count; ++i)
+    if (!node.args[i].node()->witnessed) return;
+  int64_t result = node.args[0].node()->witness;
+  if (node.arg_count == 1 && !apply_operation(node.op, result, result, result)) return;
+  for (uint32_t i = 1; i < node.arg_count; ++i) {
+    int64_t other = node.args[i].node()->witness;
+    if (node.op == Op::Add || node.op == Op::Mul) {
+      std::optional<int64_t> folded = node.op == Op::Add ? checked_add(result, other) : checked_mul(result, other);
+      if (!folded) return;
+      result = *folded;
+    } else if (!apply_operation(node.op, result, other, result)) {
+      return;
+    }
+  }
+  node.witnessed = true;
+  node.witness = result;
+}
+
+}  // namespace
+
+void ExprPool::State::set_witness(Expr symbol, int64_t value) {
+  symbol.node()->witnessed = true;
+  symbol.node()->witness = value;
+}
+
 Expr ExprPool::State::intern(Op op, std::span<const Expr> args, int64_t value, bool opaque, bool real_symbol) {
   size_t hash = hash_combine(hash_combine(static_cast<size_t>(op), opaque), static_cast<size_t>(value));
   for (Expr arg : args) hash = hash_combine(hash, arg.node()->hash);
-  bool real = op >= Op::RealConstant && op <= Op::Log2;
-  ExprNode wanted{op,   opaque, false, real, false, -1, static_cast<uint32_t>(args.size()), value, hash, pool,
-                  args.data(), {},     0};
+  ExprNode wanted{};
+  wanted.op = op;
+  wanted.opaque = opaque;
+  wanted.real = op >= Op::RealConstant && op <= Op::Log2;
+  wanted.newest_symbol = -1;
+  wanted.arg_count = static_cast<uint32_t>(args.size());
+  wanted.value = value;
+  wanted.hash = hash;
+  wanted.pool = pool;
+  wanted.args = args.data();
   if (auto found = nodes.find(&wanted); found != nodes.end()) return Expr(*found);
 
   wanted.has_division = op == Op::FloorDiv || op == Op::Mod;
@@ -86,6 +128,7 @@ Expr ExprPool::State::intern(Op op, std::span<const Expr> args, int64_t value, b
     if (op == Op::Mul && !opaque) wanted.has_division |= args[i].node()->has_division;
   }
   wanted.args = own;
+  find_witness(wanted);
   const ExprNode* node = new (allocate(sizeof(ExprNode))) ExprNode(wanted);
   nodes.insert(node);
   return Expr(node);

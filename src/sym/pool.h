@@ -27,6 +27,7 @@ struct ExprNode {
   bool has_division;      // a FloorDiv or Mod, or a product with one
   bool real;
   mutable bool maybe_nan; // with `range`, of a real
+  mutable bool witnessed; // whether `witness` is set
   int32_t newest_symbol;  // the largest symbol id inside, -1 without symbols
   uint32_t arg_count;
   int64_t value;          // of a Constant; the bits of a RealConstant; the id of a Symbol
@@ -36,6 +37,8 @@ struct ExprNode {
   // The range as of `range_epoch`; epochs count what the pool has learnt. Of a real: the bits of its ends.
   mutable Range range;
   mutable uint64_t range_epoch;
+  // The value at an assignment that all facts allow (the hints of a `ShapeEnv`): what is false there is not proved.
+  mutable int64_t witness;
 };
 
 // coefficient * monomial; a monomial is an atom, or a Mul without a constant.
@@ -65,6 +68,9 @@ std::optional<int64_t> checked_mul(int64_t a, int64_t b);
 // Towards minus infinity; b != 0, and not kMin / -1.
 int64_t divide_floor(int64_t a, int64_t b);
 int64_t modulo(int64_t a, int64_t b);
+
+// One operation on evaluated operands; false if it has no value. Sums and products wrap.
+bool apply_operation(Op op, int64_t a, int64_t b, int64_t& result);
 
 // Interval arithmetic; infinite ends absorb.
 Range add(Range a, Range b);
@@ -103,6 +109,7 @@ struct ExprPool::State {
   Expr intern(Op op, std::span<const Expr> args, int64_t value = 0, bool opaque = false, bool real_symbol = false);
   Expr symbol(std::string_view name, Range range, bool real);
   Expr opaque(Op op, Expr a, Expr b);
+  void set_witness(Expr symbol, int64_t value);
   void* allocate(size_t bytes);
 
   // Sums of products. The `raw` ones use no knowledge, so that the prover may call them.
@@ -196,6 +203,7 @@ struct ExprPool::State {
   Range range_of_node(Expr expr);
   RealRange real_range_of_node(Expr expr);
   bool positive(Expr expr) { return range(expr).min >= 0; }
+  bool never_zero(Expr expr) { return range(expr).min > 0 || range(expr).max < 0; }
 
   // Proofs. Sound, not complete; the work is bounded.
   bool prove_nonpositive(Expr expr);
@@ -212,8 +220,10 @@ struct ExprPool::State {
   void learn_real(Expr condition);
   bool excludes(Expr form, int64_t value) const;
   void propagate(Expr linear, Range range);
+  void learn_inside(Expr form, Range bound);
   bool solve(Expr linear, int64_t value);
-  void relearn();
+  void relearn(int32_t solved);
+  void index_form(Expr form);
   // expr = scale*form + offset, `form` being what `bounds` has as its keys.
   struct Normal {
     Expr form;
@@ -233,9 +243,21 @@ struct ExprPool::State {
   std::deque<SymbolInfo> symbols;
   std::unordered_map<std::string, int32_t> symbol_ids;
 
+  // Whether facts hold everywhere, as those of a `ShapeEnv` do. Those of a loop's index hold inside the loop, and must
+  // teach nothing about older symbols.
+  bool facts_are_global = false;
   uint64_t epoch = 1;
   std::unordered_map<Expr, Range> bounds;                     // of linear forms; lone symbols have their own
-  std::unordered_map<Expr, std::vector<Expr>> forms_by_term;  // monomial → forms in which it holds the newest symbol
+  struct Occurrence {
+    Expr form;
+    int64_t coefficient;
+  };
+  std::unordered_map<Expr, std::vector<Occurrence>> forms_by_term;  // monomial → forms that may do away with it
+  std::unordered_map<int32_t, std::vector<Expr>> forms_by_symbol;  // forms in `bounds` and `excluded` that mention it
+  struct KnownMod {
+    int64_t modulus, rest;
+  };
+  std::unordered_map<Expr, std::vector<KnownMod>> known_mods;  // x → Mod(x, modulus) == rest
   std::unordered_map<Expr, std::vector<int64_t>> excluded;    // form → values that it does not take
   std::unordered_set<Expr> truths;                            // conditions that hold, as they were assumed
   std::unordered_map<int32_t, Expr> solutions;                // symbol → what it equals
@@ -247,6 +269,7 @@ struct ExprPool::State {
   std::unordered_map<Expr, std::optional<Dyadic>> dyadics;
   std::unordered_map<Expr, Expr> simplified;
 
+  uint64_t steps = 0;                        // of proofs and of restated facts; for tests
   std::array<uint64_t, kRuleCount> fired{};  // how often each rule was used; for tests
   void fire(Rule rule) { ++fired[static_cast<size_t>(rule)]; }
 };

@@ -14,8 +14,17 @@ int64_t wrap(uint64_t value) { return static_cast<int64_t>(value); }
 double real(int64_t bits) { return std::bit_cast<double>(bits); }
 int64_t bits(double value) { return std::bit_cast<int64_t>(value); }
 
-// False if the operation has no value.
-bool apply(Op op, int64_t a, int64_t b, int64_t& result) {
+[[noreturn]] void no_value(Op op, int64_t a, int64_t b) {
+  if (op == Op::Pow) fail("[evaluate] expected an exponent of at least 0, got {} to the power of {}", a, b);
+  if (op == Op::FloorDiv || op == Op::Mod) fail("[evaluate] expected a divisor other than 0, got {} divided by 0", a);
+  fail("[evaluate] expected a number that fits 64 bits when rounded, got {}", real(a));
+}
+
+bool literal(Expr e) { return e.is_constant() || e.is_real_constant(); }
+
+}  // namespace
+
+bool apply_operation(Op op, int64_t a, int64_t b, int64_t& result) {
   auto unsigned_of = [](int64_t x) { return static_cast<uint64_t>(x); };
   switch (op) {
     case Op::Add: result = wrap(unsigned_of(a) + unsigned_of(b)); break;
@@ -63,16 +72,6 @@ bool apply(Op op, int64_t a, int64_t b, int64_t& result) {
   }
   return true;
 }
-
-[[noreturn]] void no_value(Op op, int64_t a, int64_t b) {
-  if (op == Op::Pow) fail("[evaluate] expected an exponent of at least 0, got {} to the power of {}", a, b);
-  if (op == Op::FloorDiv || op == Op::Mod) fail("[evaluate] expected a divisor other than 0, got {} divided by 0", a);
-  fail("[evaluate] expected a number that fits 64 bits when rounded, got {}", real(a));
-}
-
-bool literal(Expr e) { return e.is_constant() || e.is_real_constant(); }
-
-}  // namespace
 
 ExprProgram::ExprProgram(std::span<const Expr> results) {
   std::unordered_map<Expr, int32_t> registers;
@@ -129,7 +128,7 @@ bool ExprProgram::execute(std::span<const int64_t> symbol_values, std::span<int6
       registers[i] = symbol_values[static_cast<size_t>(at.a)];
     } else {
       int64_t a = registers[at.a], b = at.b == kImmediate ? at.constant : registers[at.b];
-      if (apply(at.op, a, b, registers[i])) continue;
+      if (apply_operation(at.op, a, b, registers[i])) continue;
       if constexpr (Throw) no_value(at.op, a, b);
       return false;
     }

@@ -1,8 +1,7 @@
 // Proofs of `e <= 0`. Each step replaces a term of `e` by something that is not smaller; the work is bounded, so a
 // failure means nothing.
 //
-// A fact is used only to do away with its newest symbol. That keeps the search short, and it respects the scope of
-// loops: `i < n`, with `i >= 0`, says that n is positive, but only where i exists, and i is the newer one.
+// Where facts have a scope, one is used only to do away with its newest symbol. That respects the scope of loops: `i < n`, with `i >= 0`, says that n is positive, but only where i exists, and i is the newer one.
 #include "pool.h"
 
 namespace tenon::sym {
@@ -10,7 +9,7 @@ namespace {
 
 struct Prover {
   PoolState& state;
-  int budget = 40;
+  int budget;
   SmallVector<Expr, 24> tried = {};
 
   bool prove(Expr e, int depth);
@@ -29,6 +28,8 @@ struct Prover {
 };
 
 bool Prover::prove(Expr e, int depth) {
+  if (e.node()->witnessed && e.node()->witness > 0) return false;
+  ++state.steps;
   if (state.range(e).max <= 0) return true;
   if (e.is_constant() || e.node()->opaque || depth == 0 || budget-- <= 0) return false;
   if (std::find(tried.begin(), tried.end(), e) != tried.end()) return false;
@@ -47,22 +48,38 @@ bool Prover::prove(Expr e, int depth) {
   return false;
 }
 
+// Whether e - times*rest*(form - end) is above 0 at the witness, told without building it.
+bool hopeless(Expr e, Expr form, Expr rest, int64_t times, int64_t end) {
+  const ExprNode &a = *e.node(), &b = *form.node(), &c = *rest.node();
+  if (!a.witnessed || !b.witnessed || !c.witnessed) return false;
+  int64_t slack = 0, product = 0, value = 0;
+  bool overflow = __builtin_sub_overflow(b.witness, end, &slack) || __builtin_mul_overflow(times, c.witness, &product) ||
+                  __builtin_mul_overflow(product, slack, &product) || __builtin_sub_overflow(a.witness, product, &value);
+  return !overflow && value > 0;
+}
+
 bool Prover::by_facts(Expr e, const Term& term, int depth) {
   auto try_with = [&](Expr monomial) {
     auto found = state.forms_by_term.find(monomial);
     if (found == state.forms_by_term.end()) return false;
     Term rest = state.without(term, monomial);
     if (!state.positive(rest.monomial)) return false;
-    for (Expr form : found->second) {
-      int64_t coefficient = 0;
-      for (const Term& part : state.decompose(form).terms)
-        if (part.monomial == monomial) coefficient = part.coefficient;
-      if (coefficient == 0 || coefficient == Range::kMin || rest.coefficient % coefficient != 0) continue;
+    // The latest facts first, and not all of them: the work must not grow with what is known.
+    constexpr size_t kMaxForms = 32;
+    size_t count = found->second.size(), last = count > kMaxForms ? count - kMaxForms : 0;
+    for (size_t at = count; at-- > last;) {
+      auto [form, coefficient] = found->second[at];
+      if (budget <= 0) return false;
+      if (coefficient == Range::kMin || rest.coefficient % coefficient != 0) continue;
       int64_t times = rest.coefficient / coefficient;
       // form <= max for a positive multiple, form >= min for a negative one.
-      Range bound = state.bounds.at(form);
+      auto known = state.bounds.find(form);
+      if (known == state.bounds.end()) continue;  // restated since
+      Range bound = known->second;
       int64_t end = times > 0 ? bound.max : bound.min;
       if (end == Range::kMin || end == Range::kMax) continue;
+      if (hopeless(e, form, rest.monomial, times, end)) continue;
+      --budget;
       Expr nonpositive = mul(state.build(Term{times, rest.monomial}), add(form, state.constant(end), -1));
       if (used(Rule::ProveFact, prove(add(e, nonpositive, -1), depth))) return true;
     }
@@ -149,11 +166,13 @@ bool Prover::by_abs(Expr others, const Term& rest, Expr x, int depth) {
 }  // namespace
 
 bool ExprPool::State::prove_nonpositive(Expr expr) {
+  if (expr.node()->witnessed && expr.node()->witness > 0) return false;
   Range r = range(expr);
   if (r.max <= 0) return true;
   if (r.min > 0) return false;
   if (auto found = proofs.find(expr); found != proofs.end()) return found->second;
-  Prover prover{*this};
+  // Where facts are used in all directions most ways lead nowhere.
+  Prover prover{*this, facts_are_global ? 16 : 40};
   bool proved = prover.prove(expr, 6);
   proofs.emplace(expr, proved);
   return proved;

@@ -18,7 +18,10 @@ std::string bracketed_place(const char* otherwise) {
 
 }  // namespace
 
-ShapeEnv::ShapeEnv() : pool_(std::make_unique<ExprPool>()) {}
+ShapeEnv::ShapeEnv() : pool_(std::make_unique<ExprPool>()) {
+  // There are no loops here.
+  PoolAccess::state(*pool_).facts_are_global = true;
+}
 ShapeEnv::~ShapeEnv() = default;
 
 void ShapeEnv::set_place(std::string place) { current_place() = std::move(place); }
@@ -29,6 +32,7 @@ Expr ShapeEnv::create(Kind kind, std::string prefix, std::optional<int64_t> hint
   Expr symbol = kind == Kind::Real ? pool_->real_symbol(name) : pool_->symbol(name, range);
   TENON_ASSERT(static_cast<size_t>(symbol.symbol_id()) == hints_.size(),
                "symbol {} was made behind the environment's back", symbol.name());
+  if (hint) PoolAccess::state(*pool_).set_witness(symbol, *hint);
   hints_.push_back(hint.value_or(0));
   backed_.push_back(hint.has_value());
   from_data_.push_back(!hint.has_value());
@@ -87,6 +91,7 @@ void ShapeEnv::mark_size(Expr expr) {
 }
 
 std::optional<int64_t> ShapeEnv::hint(Expr expr) const {
+  if (expr.node()->witnessed) return expr.node()->witness;
   for (int32_t id : symbols_of(expr))
     if (!is_backed(id)) return std::nullopt;
   return evaluate(expr, hints_);

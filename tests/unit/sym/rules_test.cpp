@@ -23,7 +23,8 @@ struct Statement {
 const std::vector<Statement>& statements() {
 #define TENON_RULE(name, from, to, when) {Rule::name, #name, from, to, when},
 #define TENON_PROOF(name, claim, when) {Rule::name, #name, claim, "1", when},
-  static const std::vector<Statement> kStatements = {TENON_SYM_RULES(TENON_RULE) TENON_SYM_PROOFS(TENON_PROOF)};
+  static const std::vector<Statement> kStatements = {TENON_SYM_RULES(TENON_RULE) TENON_SYM_PROOFS(TENON_PROOF)
+                                                     TENON_SYM_LESSONS(TENON_PROOF)};
   return kStatements;
 }
 
@@ -257,6 +258,19 @@ const std::vector<Example>& examples() {
       {Rule::PowUnrolled, {}, "Pow(x, 3) - x*x*x", "0"},
       {Rule::ConditionAsNumber, {}, "(x <= 3) == 1", "x <= 3"},
       {Rule::ConditionAsNumber, {}, "(x <= 3) <= 0", "x >= 4"},
+      {Rule::EqCancel, {"c >= 1"}, "c*x == c*y", "x == y"},
+      {Rule::LeCancel, {"c >= 1"}, "c*x <= c*y", "x <= y"},
+      {Rule::ModKnownMultiple, {"Mod(n, 8) == 6"}, "Mod(n, 4)", "2"},
+      {Rule::LearnMaxUpper, {"Max(x, y) <= 4"}, "y <= 4", "1"},
+      {Rule::LearnMaxLower, {"Max(0, x - 5) >= 1"}, "x >= 6", "1"},
+      {Rule::LearnMinLower, {"Min(x, y) >= 4"}, "y >= 4", "1"},
+      {Rule::LearnMinUpper, {"Min(x, 10) <= 3"}, "x <= 3", "1"},
+      {Rule::LearnAbs, {"Abs(x) <= 3"}, "x >= -3", "1"},
+      {Rule::LearnFloorDivUpper, {"FloorDiv(x, 4) <= 2"}, "x <= 11", "1"},
+      {Rule::LearnFloorDivLower, {"FloorDiv(x, n) >= 2"}, "x >= 2*n", "1"},
+      {Rule::LearnProduct, {"a >= 2", "b >= 2", "a*b <= 21"}, "a <= 10", "1"},
+      {Rule::LearnTerm, {"i + j <= 10"}, "i <= 10", "1"},
+      {Rule::LearnUnequal, {"x - y != 0", "x - y <= 0"}, "x < y", "1"},
       {Rule::LeCommon, {}, "2*x + 4*y <= 7", "x + 2*y <= 3"},
       {Rule::LeProved, {}, "2*FloorDiv(n, 2) <= n", "1"},
       {Rule::LeProved, {"x - y <= -1"}, "x - y <= 5", "1"},
@@ -296,6 +310,7 @@ TEST(RulesTest, AreUsed) {
     ExprPool pool;
     for (const char* name : {"a", "b", "c", "n", "m", "i", "j", "k", "l"}) pool.symbol(name, {0, Range::kMax});
     for (const char* name : {"x", "y", "z"}) pool.symbol(name);
+    PoolAccess::state(pool).facts_are_global = true;
     Expr early = pool.parse(example.from);
     for (const std::string& fact : example.facts) pool.assume(pool.parse(fact));
     PoolState& state = PoolAccess::state(pool);
