@@ -1,6 +1,7 @@
 #include "generate.h"
 
 #include "cpp_types.h"
+#include "example.h"
 
 #include <tenon/schema/derive.h>
 #include <tenon/support/error.h>
@@ -25,6 +26,7 @@ struct Parameter {
   std::string type, name;
   std::string default_value;       // empty: none
   std::vector<std::string> boxed;  // the Values that it becomes; four of a TensorOptions
+  std::string example;             // what stands for it in an example
 };
 
 struct Function {
@@ -51,15 +53,17 @@ bool are_options(const std::vector<Argument>& arguments, size_t first) {
   return true;
 }
 
-std::vector<Parameter> make_parameters(const std::vector<Argument>& arguments) {
+std::vector<Parameter> make_parameters(const Schema& schema) {
+  const std::vector<Argument>& arguments = schema.arguments;
   std::vector<Parameter> parameters;
+  bool first = true;  // no tensor so far
   const auto is_named_options = [](const Argument& argument) { return argument.name == "options"; };
   const std::string options =
       std::any_of(arguments.begin(), arguments.end(), is_named_options) ? "options_" : "options";
   for (size_t i = 0; i < arguments.size(); ++i) {
     Parameter parameter;
     if (are_options(arguments, i)) {
-      parameter = {"const TensorOptions&", options, "", {}};
+      parameter = {"const TensorOptions&", options, "", {}, "{}"};
       bool all_default = true;
       for (size_t k = i; k < i + 4; ++k) {
         parameter.boxed.push_back(fmt::format("dispatch::Value({}.{})", options, arguments[k].name));
@@ -70,7 +74,12 @@ std::vector<Parameter> make_parameters(const std::vector<Argument>& arguments) {
     } else {
       const Argument& argument = arguments[i];
       const std::string name = safe_name(argument.name);
-      parameter = {parameter_type(argument.type), name, "", {boxed(argument.type, name)}};
+      parameter = {parameter_type(argument.type),
+                   name,
+                   "",
+                   {boxed(argument.type, name)},
+                   example_argument(schema, argument, first)};
+      first &= argument.type.kind != Kind::Tensor || argument.name == "condition";
       if (argument.default_value) parameter.default_value = default_text(argument);
     }
     parameters.push_back(std::move(parameter));
@@ -92,7 +101,7 @@ Function make_function(Schema schema) {
   Function function;
   function.name = safe_name(schema.name);
   function.result = return_type(schema.returns);
-  function.parameters = make_parameters(schema.arguments);
+  function.parameters = make_parameters(schema);
   for (size_t i = 0; i < function.parameters.size(); ++i) function.call_order.push_back(i);
   drop_unusable_defaults(function.parameters);
   function.method = schema::has_self(schema);
@@ -106,7 +115,7 @@ Function make_out_function(const Schema& functional) {
   const size_t outputs = functional.returns.size(), count = function.parameters.size(), inputs = count - outputs;
   function.name = safe_name(functional.name + "_out");
   function.method = false;
-  function.parameters = make_parameters(function.schema.arguments);
+  function.parameters = make_parameters(function.schema);
   std::rotate(function.parameters.begin(), function.parameters.begin() + static_cast<ptrdiff_t>(inputs),
               function.parameters.end());
   for (size_t i = 0; i < count; ++i) function.call_order[i] = i < inputs ? outputs + i : i - inputs;
@@ -134,6 +143,14 @@ std::string parameter_list(const Function& function, size_t first, Defaults defa
     if (defaults == Defaults::Shown && !parameter.default_value.empty()) text += " = " + parameter.default_value;
   }
   return text;
+}
+
+// A call with what must be given, as a function or as a method.
+std::string example_call(const Function& function, bool method) {
+  std::string values;
+  for (size_t i = method ? 1 : 0; i < function.parameters.size() && function.parameters[i].default_value.empty(); ++i)
+    values += (values.empty() ? "" : ", ") + function.parameters[i].example;
+  return (method ? function.parameters[0].example + "." : "") + function.name + "(" + values + ");";
 }
 
 std::string signature(const Function& function) {
@@ -184,7 +201,9 @@ class Duplicates {
   Seen operators_, signatures_;
 };
 
-constexpr const char* kNotice = "// Written by tools/generate_api from the rows of the operators. Do not edit.\n";
+constexpr const char* kNotice =
+    "// Written by tools/generate_api from the rows of the operators. Do not edit.\n"
+    "// In the examples `x` and `y` are float32 tensors [2, 3], and `out` is one to be written.\n";
 
 }  // namespace
 
@@ -217,12 +236,14 @@ Api generate(const std::vector<Row>& rows) {
     }
     for (const Function& function : functions) {
       duplicates.add(row, function);
-      const std::string comment = "// " + function.schema.str() + "\n";
-      const std::string head = comment + function.result + " " + function.name + "(";
-      api.ops_header += head + parameter_list(function, 0, Defaults::Shown) + ");\n";
+      const auto head = [&](bool method) {
+        const std::string example = row.example.empty() ? example_call(function, method) : row.example;
+        return "// " + function.schema.str() + "\n//   " + example + "\n" + function.result + " " + function.name + "(";
+      };
+      api.ops_header += head(false) + parameter_list(function, 0, Defaults::Shown) + ");\n";
       api.ops_source += function_body(function);
       if (!function.method) continue;
-      api.tensor_methods += head + parameter_list(function, 1, Defaults::Shown) + ") const;\n";
+      api.tensor_methods += head(true) + parameter_list(function, 1, Defaults::Shown) + ") const;\n";
       api.ops_source += method_body(function);
     }
   }

@@ -1,16 +1,20 @@
 // `Function<T>`: an operation with a backward of its own.
 //
+//   using autograd::AutogradContext;
 //   struct Cube : autograd::Function<Cube> {
-//     static Tensor forward(AutogradContext* ctx, const Tensor& x) {
-//       ctx->save_for_backward({x});
-//       return x * x * x;
+//     static Tensor forward(AutogradContext* ctx, const Tensor& base) {
+//       ctx->save_for_backward({base});
+//       ctx->saved_data["factor"] = 3.0;
+//       return base * base * base;
 //     }
 //     static std::vector<Tensor> backward(AutogradContext* ctx, std::vector<Tensor> grads) {
-//       Tensor x = ctx->saved_tensors()[0];
-//       return {grads[0] * x * x * 3};
+//       if (!ctx->needs_input_grad(0)) return {Tensor()};
+//       Tensor base = ctx->saved_tensors()[0];
+//       return {grads[0] * base * base * ctx->saved_data["factor"].real()};
 //     }
 //   };
-//   Tensor y = Cube::apply(x);
+//   Tensor cube = Cube::apply(x.set_requires_grad());
+//   cube.sum().backward();
 //
 // `forward` runs without recording. `backward` gives one gradient per argument of `forward`, an undefined tensor for
 // those without one; each tensor of a vector argument counts as an argument.
@@ -34,6 +38,25 @@ namespace tenon::autograd {
 class FunctionNode;
 
 // What forward leaves for backward.
+//
+//   using autograd::AutogradContext;
+//   struct Double : autograd::Function<Double> {
+//     static std::vector<Tensor> forward(AutogradContext* ctx, Tensor changed, std::vector<Tensor> others) {
+//       changed.mul_(2);
+//       ctx->mark_dirty({changed});
+//       Tensor signs = changed.sign();
+//       ctx->mark_non_differentiable({signs});
+//       ctx->set_materialize_grads(false);
+//       std::vector<bool> wanted = ctx->needs_input_grads(1);  // of `others`, one each
+//       return {changed, signs};
+//     }
+//     static std::vector<Tensor> backward(AutogradContext* ctx, std::vector<Tensor> grads) {
+//       bool none = !ctx->materialize_grads() && ctx->get_saved_variables().empty();
+//       return {grads[0] * 2, Tensor(), Tensor()};
+//     }
+//   };
+//   Tensor w = ones({2, 3}).set_requires_grad();
+//   Double::apply(w * 1, std::vector<Tensor>{x, y})[0].sum().backward();
 class AutogradContext {
  public:
   AutogradContext() = default;

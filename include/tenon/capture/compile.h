@@ -1,6 +1,6 @@
 // `compile(fn)`: a callable that does what `fn` does, compiled.
 //
-//   auto f = compile([](Tensor x, Tensor y) { return (x.sin() + y).relu(); });
+//   auto f = compile([](Tensor a, Tensor b) { return (a.sin() + b).relu(); });
 //   Tensor z = f(x, y);         // the first call captures and compiles, later ones run what was compiled
 //
 // Arguments and results may be tensors, numbers, and structures of them: see arguments.h.
@@ -12,6 +12,13 @@
 namespace tenon {
 
 // A compiled callable. Copies share what was compiled.
+//
+//   auto function = [](Tensor a) { return a * 2; };
+//   Compiled<decltype(function)> twice = compile(function);
+//   twice(x);
+//   int64_t compiles = twice.compile_count();   // 1
+//   std::string why = twice.explain().str();
+//   twice.reset();                              // the next call compiles again
 template <typename F>
 class Compiled {
  public:

@@ -18,6 +18,7 @@
 
 namespace tenon {
 
+//   auto f = compile([](Tensor a) { return a.exp(); }, {.dynamic = Dynamic::On});
 enum class Dynamic : uint8_t {
   Auto,  // sizes are static at first; one that changes becomes dynamic at the next compile
   On,    // all sizes are dynamic at once
@@ -29,6 +30,17 @@ using GraphFunction = aot::GraphFunction;
 
 // "inductor": differentiated ahead of time, fused, compiled. "aot_eager": differentiated ahead of time, then run by the graph
 // interpreter. "eager": the captured graph, run as it is. Or a function of the user's from a graph to a callable.
+//
+//   Backend looking = [](const graph::Graph& graph) -> GraphFunction {
+//     fmt::print("{}", graph::to_string(graph));
+//     return [graph](std::span<const Tensor> inputs, std::span<const int64_t> symbols) {
+//       graph::InterpretOptions options;
+//       options.symbols = symbols;
+//       return graph::interpret(graph, inputs, options);
+//     };
+//   };
+//   bool mine = looking.name() == "custom" && looking.custom();
+//   compile([](Tensor a) { return a + 1; }, {.backend = looking})(x);
 class Backend {
  public:
   Backend(const char* name) : Backend(std::string(name)) {}
@@ -46,6 +58,8 @@ class Backend {
   std::function<GraphFunction(const graph::Graph&)> custom_;
 };
 
+//   CompileOptions options{.fullgraph = true, .dynamic = Dynamic::Off, .backend = "aot_eager"};
+//   compile([](Tensor a) { return a + 1; }, options)(x);
 struct CompileOptions {
   bool fullgraph = false;             // an Error where the function would otherwise be captured as more than one graph
   Dynamic dynamic = Dynamic::Auto;
@@ -76,6 +90,12 @@ class SetStance {
 };
 
 // What a compiled function did and why, as text for people.
+//
+//   auto f = compile([](Tensor a) { return a + 1; });
+//   f(x);
+//   Explanation explanation = f.explain();
+//   for (const Explanation::Entry& entry : explanation.entries) fmt::print("{}\n", entry.captured);
+//   fmt::print("{}", explanation.str());
 struct Explanation {
   struct Entry {
     std::string captured, joint, forward, backward;  // graphs; empty where there is none

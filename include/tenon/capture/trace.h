@@ -1,6 +1,6 @@
 // `trace(fn, mode, args…)`: the operators that a function calls, as a graph; nothing is computed.
 //
-//   graph::Graph graph = trace([](Tensor x) { return x.sin().sum(); }, Tracing::Symbolic, x);
+//   graph::Graph graph = trace([](Tensor a) { return a.sin().sum(); }, Tracing::Symbolic, x);
 //
 // The function runs on fakes of its arguments below autograd: views and in-place operators stand in the graph as they
 // were called.

@@ -1,4 +1,10 @@
 // A number of a kind known only at run time: bool, integer or real, each plain or symbolic.
+//
+//   Scalar half = 0.5, three = 3;
+//   bool kinds = half.is_real() && three.kind() == Scalar::Kind::Int && !three.is_symbolic();
+//   double both = half.real() + three.to_double();
+//   int64_t plain = int64_t(three.integer()) + half.to_int();     // 3
+//   bool yes = three.to_bool() && three.dtype() == kInt64 && three.str() == "3";
 #pragma once
 
 #include <tenon/core/dtype.h>

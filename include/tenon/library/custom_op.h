@@ -1,9 +1,9 @@
 // `custom_op`: an operator from one function.
 //
-//   auto add = library::custom_op("mylib::add", [](const Tensor& x, double y) { … }, {.names = "x, y"});
-//   add.register_fake([](const Tensor& x, double) { return empty_like(x); });
-//   add.register_autograd([](AutogradContext&, const Tensor& grad) { return grad; });
-//   Tensor z = add(x, 3.14);
+//   auto shift = library::custom_op("examples::shift", [](const Tensor& a, double by) { return a + by; }, {.names = "a, by"});
+//   shift.register_fake([](const Tensor& a, double) { return empty_like(a); });
+//   shift.register_autograd([](library::AutogradContext&, const Tensor& grad) { return grad; });
+//   Tensor z = shift(x, 3.14);
 //
 // The function is opaque: nothing looks into it, it may not return what aliases its arguments, and it may write only to
 // the arguments that `mutates` names. Defining an operator of the same name again replaces it.
@@ -24,6 +24,9 @@ using autograd::AutogradContext;
 using dispatch::KernelFunction;
 using dispatch::Operator;
 
+//   library::CustomOpOptions options{.mutates = {"a"}, .device_types = {"cpu"}, .names = "a"};
+//   auto zero = library::custom_op("examples::zero", [](const Tensor& a) { a.zero_(); }, options);
+//   zero(x);
 struct CustomOpOptions {
   std::vector<std::string> mutates = {};
   std::vector<std::string> device_types = {};  // "cpu", "cuda"; empty: every device
@@ -123,6 +126,17 @@ void register_fake_function(OperatorHandle op, KernelFunction fake, dispatch::Li
 void register_formula(OperatorHandle op, Formula formula, dispatch::Library* lib, const std::string& place);
 
 // `device_types`: "cpu", "cuda"; empty: every device.
+//
+//   library::custom_op("examples::thrice", [](Tensor a) { return a * 3; }, {.names = "a"});
+//   library::OperatorHandle thrice("examples::thrice");
+//   library::register_kernel(thrice, {"cpu"}, [](Tensor a) { return a + a + a; });
+//   library::register_fake(thrice, [](Tensor a) { return empty_like(a); });
+//   library::register_autograd(
+//       thrice, [](library::AutogradContext&, const Tensor& grad) { return grad * 3; },
+//       [](library::AutogradContext&, const library::Inputs& inputs, library::Outputs) {
+//         TENON_CHECK(inputs.size() == 1 && inputs["a"].is_tensor(), "one tensor");
+//       });
+//   std::string where = library::fake_source(thrice);
 template <typename F>
 void register_kernel(OperatorHandle op, const std::vector<std::string>& device_types, F kernel,
                      dispatch::Library* lib = nullptr, std::source_location where = std::source_location::current()) {
@@ -152,6 +166,13 @@ void register_autograd(OperatorHandle op, Backward backward, Setup setup_context
 std::string fake_source(OperatorHandle op);
 
 // The handle of a custom operator; copies share it.
+//
+//   library::CustomOp<Tensor, Tensor> twice =
+//       library::custom_op("examples::twice", [](Tensor a) { return a * 2; }, {.device_types = {"cuda"}, .names = "a"});
+//   twice.register_kernel("cpu", [](Tensor a) { return a + a; });
+//   std::string schema = twice.op().schema().str();
+//   twice(x);
+//   library::destroy_custom_op("examples::twice");
 template <typename R, typename... A>
 class CustomOp {
  public:

@@ -8,6 +8,7 @@
 
 namespace tenon {
 
+// How the losses of the samples become one.
 enum class Reduction : uint8_t { None, Mean, Sum };
 
 struct CrossEntropyOptions {
@@ -18,6 +19,11 @@ struct CrossEntropyOptions {
 };
 
 // Of logits [N, C] or [C] against class numbers [N] or [] (int64).
+//
+//   Tensor classes = zeros({2}, kInt64);
+//   Tensor loss = cross_entropy(x, classes);
+//   CrossEntropyOptions options{.weight = ones({3}), .reduction = Reduction::Sum, .label_smoothing = 0.1};
+//   Tensor smooth = cross_entropy(x, classes, options);
 Tensor cross_entropy(const Tensor& logits, const Tensor& target, const CrossEntropyOptions& options = {});
 
 enum class Interpolation : uint8_t { Nearest, Bilinear };
