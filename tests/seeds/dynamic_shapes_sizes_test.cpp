@@ -226,7 +226,7 @@ TEST(TestInductorDynamic, wrapper_codegen_statically_known_int_or_none) {
 }
 
 TEST(TestInductorDynamic, adaptive_max_pool3d_with_indices) {
-  auto function = [](Tensor y, auto size) { return adaptive_max_pool3d(y, Ints(3, int64_t(size))); };
+  auto function = [](Tensor y, auto size) { return adaptive_max_pool3d(y, Ints{int64_t(size), int64_t(size), int64_t(size)}); };
   auto f = compile(function, kDynamic);
   Tensor y = rand({3, 4, 9, 8, 6});
   auto [values, indices] = f(y, 5);

@@ -29,6 +29,15 @@ TEST(DynamicShapesTutorial, marks) {
   EXPECT_EQ(g.compile_count(), 1);
 }
 
+TEST(DynamicShapesTutorial, more_marks) {
+  Tensor wish = randn({5}), open = randn({1});
+  maybe_mark_dynamic(wish, 0);
+  mark_unbacked(open, 0);
+  auto h = compile([](Tensor t) { return t * 2 + 1; });
+  EXPECT_TRUE(same_bits(h(wish), wish * 2 + 1));
+  EXPECT_TRUE(same_bits(h(open), open * 2 + 1));
+}
+
 TEST(DynamicShapesTutorial, numbers) {
   auto scale = compile([](Tensor x, SymFloat factor) { return x * factor; });
   EXPECT_TRUE(same_bits(scale(ones({2}), 0.5), full({2}, 0.5)));
@@ -49,6 +58,8 @@ TEST(DynamicShapesTutorial, decisions) {
   EXPECT_EQ(halves(randn({7})).sizes()[0], 7);
   EXPECT_EQ(halves.compile_count(), 2);
   EXPECT_NE(halves.explain().recompiles.back().find("does not hold"), std::string::npos);
+  SetStance stance(Stance::FailOnRecompile);
+  EXPECT_EQ(halves(randn({16})).sizes()[0], 8);
 }
 
 TEST(DynamicShapesTutorial, a_broken_mark) {
@@ -75,6 +86,37 @@ TEST(DynamicShapesTutorial, sizes_from_data) {
   EXPECT_EQ(positive(tensor({1.0f, -2.0f, 3.0f})).item<double>(), 8);
   EXPECT_EQ(positive(tensor({-1.0f, -2.0f, -3.0f})).item<double>(), 0);
   EXPECT_EQ(positive.compile_count(), 1);
+}
+
+TEST(DynamicShapesTutorial, numbers_from_data) {
+  auto totals = compile(
+      [](Tensor lengths) {
+        std::vector<SymInt> each = lengths.tolist<SymInt>();
+        Scalar first = lengths[0].item();
+        SymFloat half = first.sym_real() / 2.0, none = Scalar(SymFloat(0.0)).real_number();
+        SymBool any = first.sym_bool();
+        return std::tuple(each[0] + each[1], half + none, any);
+      },
+      one_graph);
+  for (int64_t first : {4, 7}) {
+    auto [sum, half, any] = totals(tensor({first, int64_t{6}}));
+    EXPECT_EQ(int64_t(sum), first + 6);
+    EXPECT_EQ(double(half), static_cast<double>(first) / 2);
+    EXPECT_TRUE(bool(any));
+  }
+  EXPECT_EQ(totals.compile_count(), 1);
+}
+
+TEST(DynamicShapesTutorial, sizes_from_sizes) {
+  auto shrink = compile(
+      [](Tensor image) {
+        InterpolateOptions options{.size = SymInts{image.size(2) / 2, image.size(3) / 2}, .mode = Interpolation::Nearest};
+        return interpolate(image, options);
+      },
+      {.dynamic = Dynamic::On});
+  EXPECT_EQ(shrink(rand({2, 3, 32, 48})).sizes()[3], 24);
+  EXPECT_EQ(shrink(rand({4, 3, 50, 20})).sizes()[2], 25);
+  EXPECT_EQ(shrink.compile_count(), 1);
 }
 
 TEST(DynamicShapesTutorial, checks) {
