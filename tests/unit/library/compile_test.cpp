@@ -146,6 +146,7 @@ TEST(CompiledCustomOp, lists_and_dynamic_sizes) {
 }
 
 TEST(CompiledCustomOp, goes_with_its_graph) {
+  EXPECT_EQ(dispatch::retired_count(), 0u);  // of tests before
   size_t before = dispatch::operator_count();
   Tensor x = zeros({2});
   {
