@@ -11,4 +11,7 @@ namespace tenon::generate_api {
 // What stands for an argument in a call. `first`: it is the first tensor of the call.
 std::string example_argument(const schema::Schema& schema, const schema::Argument& argument, bool first);
 
+// Whether the argument is given although it has a default.
+bool example_gives(const schema::Schema& schema, const schema::Argument& argument);
+
 }  // namespace tenon::generate_api

@@ -27,6 +27,7 @@ struct Parameter {
   std::string default_value;       // empty: none
   std::vector<std::string> boxed;  // the Values that it becomes; four of a TensorOptions
   std::string example;             // what stands for it in an example
+  bool in_example = false;         // … though it has a default
 };
 
 struct Function {
@@ -63,7 +64,7 @@ std::vector<Parameter> make_parameters(const Schema& schema) {
   for (size_t i = 0; i < arguments.size(); ++i) {
     Parameter parameter;
     if (are_options(arguments, i)) {
-      parameter = {"const TensorOptions&", options, "", {}, "{}"};
+      parameter = {"const TensorOptions&", options, "", {}, "{}", false};
       bool all_default = true;
       for (size_t k = i; k < i + 4; ++k) {
         parameter.boxed.push_back(fmt::format("dispatch::Value({}.{})", options, arguments[k].name));
@@ -78,7 +79,8 @@ std::vector<Parameter> make_parameters(const Schema& schema) {
                    name,
                    "",
                    {boxed(argument.type, name)},
-                   example_argument(schema, argument, first)};
+                   example_argument(schema, argument, first),
+                   example_gives(schema, argument)};
       first &= argument.type.kind != Kind::Tensor || argument.name == "condition";
       if (argument.default_value) parameter.default_value = default_text(argument);
     }
@@ -148,8 +150,11 @@ std::string parameter_list(const Function& function, size_t first, Defaults defa
 // A call with what must be given, as a function or as a method.
 std::string example_call(const Function& function, bool method) {
   std::string values;
-  for (size_t i = method ? 1 : 0; i < function.parameters.size() && function.parameters[i].default_value.empty(); ++i)
-    values += (values.empty() ? "" : ", ") + function.parameters[i].example;
+  for (size_t i = method ? 1 : 0; i < function.parameters.size(); ++i) {
+    const Parameter& parameter = function.parameters[i];
+    if (!parameter.default_value.empty() && !parameter.in_example) break;
+    values += (values.empty() ? "" : ", ") + parameter.example;
+  }
   return (method ? function.parameters[0].example + "." : "") + function.name + "(" + values + ");";
 }
 
@@ -237,8 +242,12 @@ Api generate(const std::vector<Row>& rows) {
     for (const Function& function : functions) {
       duplicates.add(row, function);
       const auto head = [&](bool method) {
-        const std::string example = row.example.empty() ? example_call(function, method) : row.example;
-        return "// " + function.schema.str() + "\n//   " + example + "\n" + function.result + " " + function.name + "(";
+        // A name that begins with _ is for other operators.
+        const std::string example = !row.example.empty()             ? row.example
+                                    : function.name.starts_with("_") ? ""
+                                                                     : example_call(function, method);
+        return "// " + function.schema.str() + (example.empty() ? "" : "\n//   " + example) + "\n" + function.result +
+               " " + function.name + "(";
       };
       api.ops_header += head(false) + parameter_list(function, 0, Defaults::Shown) + ");\n";
       api.ops_source += function_body(function);

@@ -76,9 +76,13 @@ struct CompileOptions {
 
 // What compiled functions do on calls that nothing compiled fits, process-wide. The innermost one alive holds.
 //
-//   ForceEager      every call runs eagerly, compiled or not
-//   FailOnRecompile a call that needs a new compile after the first is an Error
-enum class Stance : uint8_t { Default, ForceEager, FailOnRecompile };
+//   SetStance until_the_end_of_the_scope(Stance::ForceEager);
+//   compile([](Tensor a) { return a + 1; })(x);  // compiles nothing
+enum class Stance : uint8_t {
+  Default,
+  ForceEager,       // every call runs eagerly, compiled or not
+  FailOnRecompile,  // a call that needs a new compile after the first is an Error
+};
 class SetStance {
  public:
   explicit SetStance(Stance stance);

@@ -3,6 +3,8 @@
 //   mark_dynamic(x, 0);               // compile for any batch size from the first call on
 //   mark_dynamic(x, 1, 2, 512);       // any width from 2 to 512
 //   mark_static(x, 1);                // compile anew for every width
+//   maybe_mark_dynamic(y, 0);         // if the function allows it
+//   mark_unbacked(y, 1);              // nothing is assumed of it
 //
 // A mark belongs to the tensor, not to its views or results.
 #pragma once

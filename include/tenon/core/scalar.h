@@ -5,6 +5,8 @@
 //   double both = half.real() + three.to_double();
 //   int64_t plain = int64_t(three.integer()) + half.to_int();     // 3
 //   bool yes = three.to_bool() && three.dtype() == kInt64 && three.str() == "3";
+//   SymFloat perhaps_symbolic = half.real_number() + three.sym_real();
+//   SymBool not_zero = three.sym_bool();
 #pragma once
 
 #include <tenon/core/dtype.h>

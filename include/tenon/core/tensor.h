@@ -163,6 +163,8 @@ class Tensor {
     return number_as<T>(item());
   }
   // All elements of a tensor of one dimension, each as `item()` gives it.
+  //
+  //   std::vector<float> row = x[0].tolist<float>();
   std::vector<Scalar> tolist() const;
   template <typename T>
   std::vector<T> tolist() const {

@@ -37,6 +37,9 @@ struct InterpolateOptions {
 };
 
 // An image [N, C, H, W] in another size.
+//
+//   InterpolateOptions options{.size = SymInts{8, 8}, .mode = Interpolation::Bilinear};
+//   Tensor large = interpolate(ones({1, 3, 4, 4}), options);
 Tensor interpolate(const Tensor& input, const InterpolateOptions& options);
 
 }  // namespace tenon

@@ -8,20 +8,14 @@
 
 #include <thread>
 
+#include "error_of.h"
+
 namespace tenon::dispatch {
 namespace {
 
 using ::testing::HasSubstr;
 
-template <typename F>
-std::string error_of(F&& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
+using tenon::testing::error_of;
 
 // An operator whose kernel keeps its arguments, owned or not.
 struct Keeper {

@@ -8,21 +8,15 @@
 #include <atomic>
 #include <thread>
 
+#include "error_of.h"
+
 namespace tenon::dispatch {
 namespace {
 
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 
-template <typename F>
-std::string error_of(F&& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
+using tenon::testing::error_of;
 
 int64_t call_number(const Operator& op, const Tensor& x) {
   const Value args[] = {Value(x)};

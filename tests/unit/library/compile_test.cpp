@@ -6,6 +6,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "error_of.h"
+
 namespace tenon::library {
 namespace {
 
@@ -17,15 +19,7 @@ std::vector<double> values(const Tensor& tensor) {
   return {plain.data<double>(), plain.data<double>() + plain.numel().plain()};
 }
 
-template <typename F>
-std::string error_of(F&& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
+using tenon::testing::error_of;
 
 Tensor add_plainly(const Tensor& x, double by) {
   Tensor from = x.contiguous(), to = empty_like(from);
