@@ -47,8 +47,6 @@ Scalar Tensor::item() const {
   return dispatch::call<Scalar>(op, args);
 }
 
-Scalar::Scalar(const Tensor& number) : Scalar(number.item()) {}
-
 std::vector<Scalar> Tensor::tolist() const {
   TENON_CHECK(defined() && dim() == 1, "[tolist] expected a tensor of one dimension, got {}", defined() ? description() : "an undefined one");
   std::vector<Scalar> numbers;

@@ -17,8 +17,6 @@
 
 namespace tenon {
 
-class Tensor;
-
 class Scalar {
  public:
   enum class Kind : uint8_t { Bool, Int, Real };
@@ -32,8 +30,6 @@ class Scalar {
   Scalar(T value) : kind_(Kind::Real), real_(static_cast<double>(value)) {}
   Scalar(const SymInt& value) : kind_(Kind::Int), integer_(value) {}
   Scalar(const SymFloat& value) : kind_(Kind::Real), real_(value) {}
-  // The element of a tensor of one element, as `item()` reads it: a 0-d tensor may stand where a number is expected.
-  Scalar(const Tensor& number);
   Scalar(const SymBool& value) : kind_(Kind::Bool), integer_(tenon::to_int(value)) {}
 
   Kind kind() const { return kind_; }

@@ -57,6 +57,7 @@ TEST(GenerateApi, AnInPlaceFormByCopying) {
       generate_text(R"(OPS(f) { op("tril(Tensor self, int diagonal=0) -> Tensor").element(f).with_inplace(); })")
           .ops_header;
   EXPECT_EQ(after(header, "// aten::tril_"), R"(// aten::tril_(Tensor(a!) self, int diagonal=0) -> Tensor(a!)
+//   tril_(x);
 Tensor tril_(const Tensor& self, int64_t diagonal = 0);
 
 }  // namespace tenon
