@@ -21,6 +21,8 @@ enum Trait : int {
   kBinary = 4,
   kHalf = 8,        // rounds coarsely
   kInplace = 16,    // writes to x
+  kBreaks = 32,     // ends a captured graph
+  kData = 64,       // the size of the result depends on the data: ends a graph, unless the switch for it is on
 };
 
 struct Operation {
@@ -110,6 +112,14 @@ const std::vector<Operation>& operations() {
       TWO(kInplace, mul_(x, y)),
       TWO(kInplace, copy_(x, y)),
       TWO(kNone, add_(clone(x), y)),
+      // Breaks, and sizes from data
+      ONE(kBreaks, (graph_break(), cos(x))),
+      ONE(kBreaks, (graph_break(), x)),
+      ONE(kBreaks, x * flatten(x.to(kFloat64)).slice(0, 0, 1).amax().item()),
+      ONE(kBreaks | kUnstable, bool(flatten(x.to(kFloat64)).slice(0, 0, 1).amax().item<SymFloat>() > 0.0) ? x + 1 : x - 1),
+      ONE(kData | kUnstable, masked_select(x, x > 0.1)),
+      ONE(kData | kUnstable, nonzero(x)),
+      ONE(kData | kUnstable, index(x, {x > 0.2})),
       // Reductions and products
       ONE(kInexact, sum(x)),
       ONE(kInexact, sum(x, n)),
@@ -239,6 +249,12 @@ bool all_finite(const std::vector<Tensor>& tensors) {
   return true;
 }
 
+bool breaks(const Program& program) {
+  for (const Statement& statement : program.statements)
+    if (operations()[statement.operation].traits & (kBreaks | kData)) return true;
+  return false;
+}
+
 std::string check_gradients(const Program& program, const Function& function) {
   std::vector<Tensor> expected;
   try {
@@ -248,7 +264,7 @@ std::string check_gradients(const Program& program, const Function& function) {
   }
   if (expected.empty() || !all_finite(expected)) return "";
   for (const char* backend : {"inductor", "aot_eager"}) {
-    auto compiled = compile(function, {.fullgraph = true, .dynamic = Dynamic::Off, .backend = backend});
+    auto compiled = compile(function, {.fullgraph = !breaks(program), .dynamic = Dynamic::Off, .backend = backend});
     std::vector<Tensor> got = gradients(compiled, program);
     if (got.size() != expected.size()) return fmt::format("gradients by {}: the results do not require any", backend);
     // Strides of gradients are not promised.
@@ -337,7 +353,8 @@ std::string Program::str() const {
     text += fmt::format("\n        (randn({{{}}}) * 2).to(*dtype_from_name(\"{}\")){},", fmt::join(shape, ", "), name(input.dtype),
                         transposed ? ".t().contiguous().t()" : placed[input.placement]);
   }
-  text += "};\n  };\n  auto compiled = compile(function, {.fullgraph = true});\n"
+  text += fmt::format("}};\n  }};\n  auto compiled = compile(function, {{.fullgraph = {}}});\n", !breaks(*this));
+  text +=
           "  auto expected = function(inputs()), got = compiled(inputs());\n"
           "  for (size_t at = 0; at < got.size(); ++at) fmt::print(\"{}\\n{}\\n\", expected[at].str(), got[at].str());\n}\n";
   return text;
@@ -405,16 +422,23 @@ std::string check(const Program& program) {
     {
       autograd::NoGrad off;
       for (int sizes = 0; sizes < kSizeSets; ++sizes) eager.push_back(run(function, program, sizes));
-      auto fixed = compile(function, {.fullgraph = true, .dynamic = Dynamic::Off});
+      bool whole = !breaks(program);
+      auto fixed = compile(function, {.fullgraph = whole, .dynamic = Dynamic::Off});
       for (const char* call : {"compiled", "compiled, second call"})
         if (complain(compare(call, program, run(fixed, program, 0), eager[0]))) return difference;
-      auto dynamic = compile(function, {.fullgraph = true, .dynamic = Dynamic::On});
+      auto dynamic = compile(function, {.fullgraph = whole, .dynamic = Dynamic::On});
       for (int sizes = 0; sizes < kSizeSets; ++sizes)
         if (complain(compare(fmt::format("dynamic, sizes {}", sizes), program, run(dynamic, program, sizes), eager[static_cast<size_t>(sizes)])))
           return difference;
       for (const char* backend : {"aot_eager", "eager"}) {
-        auto compiled = compile(function, {.fullgraph = true, .backend = backend});
+        auto compiled = compile(function, {.fullgraph = whole, .backend = backend});
         if (complain(compare(backend, program, run(compiled, program, 0), eager[0]))) return difference;
+      }
+      if (!whole) {
+        auto unbacked = compile(function, {.dynamic = Dynamic::On, .capture_scalar_outputs = true, .capture_dynamic_output_shape_ops = true});
+        for (int sizes = 0; sizes < kSizeSets; ++sizes)
+          if (complain(compare(fmt::format("unbacked, sizes {}", sizes), program, run(unbacked, program, sizes), eager[static_cast<size_t>(sizes)])))
+            return difference;
       }
     }
     return check_gradients(program, function);
