@@ -46,7 +46,7 @@ tenon_tests(golden 2)
 tenon_tests(errors 2)
 tenon_tests(fuzz 4)
 # The samples and the comparisons of the operator test.
-target_sources(tests_fuzz PRIVATE tests/ops/samples.cpp tests/ops/row_evaluator.cpp)
+target_sources(tests_fuzz PRIVATE tests/ops/samples.cpp tests/ops/sample_rules.cpp tests/ops/row_evaluator.cpp)
 tenon_tests(seeds 4)
 
 # The examples in the comments of the public headers, and in those that are generated.
