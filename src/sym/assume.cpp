@@ -268,8 +268,10 @@ void ExprPool::State::learn_unequal(Expr linear, int64_t value) {
   }
   learnt();
   Range known = range(n.form);
-  if (known.min == value) learn_bound(n.form, {value + 1, Range::kMax});
-  else if (known.max == value) learn_bound(n.form, {Range::kMin, value - 1});
+  if (known.min == value)
+    learn_bound(n.form, {value + 1, Range::kMax});
+  else if (known.max == value)
+    learn_bound(n.form, {Range::kMin, value - 1});
 }
 
 void ExprPool::State::assume(Expr condition) {

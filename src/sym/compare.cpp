@@ -13,7 +13,8 @@ Expr ExprPool::State::extremum(Op op, Expr a, Expr b) {
   auto gather = [&](Expr e) {
     if (e.op() == op && args.size() + e.args().size() <= kMaxArgs)
       for (Expr arg : e.args()) args.push_back(arg);
-    else args.push_back(e);
+    else
+      args.push_back(e);
   };
   gather(a);
   gather(b);
@@ -144,7 +145,8 @@ Expr ExprPool::State::connect(Op op, Expr a, Expr b) {
     if (side.is_constant()) return side;
     if (side.op() == op && args.size() + side.args().size() <= kMaxArgs)
       for (Expr arg : side.args()) args.push_back(arg);
-    else args.push_back(side);
+    else
+      args.push_back(side);
   }
   if (args.empty()) return constant(neutral);
   std::sort(args.begin(), args.end(), [](Expr x, Expr y) { return compare(x, y) < 0; });

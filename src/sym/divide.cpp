@@ -12,8 +12,10 @@ ExprPool::State::Split ExprPool::State::split(Expr a, Expr b) {
     quotient_part.constant = divide_floor(rest.constant, d);
     remainder.constant = modulo(rest.constant, d);
     for (const Term& term : rest.terms) {
-      if (term.coefficient % d == 0) quotient_part.terms.push_back({term.coefficient / d, term.monomial});
-      else remainder.terms.push_back(term);
+      if (term.coefficient % d == 0)
+        quotient_part.terms.push_back({term.coefficient / d, term.monomial});
+      else
+        remainder.terms.push_back(term);
     }
     return {build(quotient_part), build(remainder)};
   }

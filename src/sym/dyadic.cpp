@@ -1,5 +1,5 @@
-// Reals that are known to be an integer over a power of two, with a numerator of at most 2^53: a double holds such a number
-// exactly, so arithmetic among them is that of integers, and so are their comparisons and roundings.
+// Reals that are known to be an integer over a power of two, with a numerator of at most 2^53: a double holds such a
+// number exactly, so arithmetic among them is that of integers, and so are their comparisons and roundings.
 #include "pool.h"
 #include "real_math.h"
 

@@ -7,10 +7,11 @@ namespace {
 struct Function {
   std::string_view name;
   Op op;
-  int arity;       // -1: two or more
-  Op of_reals;     // the same as `op`, unless integers and reals have one each
+  int arity;    // -1: two or more
+  Op of_reals;  // the same as `op`, unless integers and reals have one each
 };
 
+// clang-format off
 constexpr Function kFunctions[] = {
     {"FloorDiv", Op::FloorDiv, 2, Op::FloorDiv}, {"Mod", Op::Mod, 2, Op::Mod},
     {"Min", Op::Min, -1, Op::RealMin},           {"Max", Op::Max, -1, Op::RealMax},
@@ -27,6 +28,7 @@ constexpr Function kFunctions[] = {
     {"Log2", Op::Log2, 1, Op::Log2},             {"IsInteger", Op::IsInteger, 1, Op::IsInteger},
     {"Same", Op::Same, 2, Op::Same},
 };
+// clang-format on
 
 }  // namespace
 

@@ -180,7 +180,8 @@ ExprPool::~ExprPool() = default;
 Expr ExprPool::constant(int64_t value) { return state_->constant(value); }
 
 Expr ExprPool::State::symbol(std::string_view name, Range range, bool real) {
-  bool identifier = !name.empty() && !std::isdigit(static_cast<unsigned char>(name[0])) && name != "inf" && name != "nan";
+  bool identifier =
+      !name.empty() && !std::isdigit(static_cast<unsigned char>(name[0])) && name != "inf" && name != "nan";
   for (unsigned char letter : name) identifier &= std::isalnum(letter) || letter == '_' || letter == '.';
   TENON_CHECK(identifier, "[symbol] expected a name of letters, digits, '_' and '.', got \"{}\"", name);
   TENON_CHECK(range.min <= range.max, "[symbol] expected a range with a value for {}, got {}", name, str(range));
@@ -197,7 +198,8 @@ Expr ExprPool::real_symbol(std::string_view name) { return state_->symbol(name, 
 Expr ExprPool::real_constant(double value) { return state_->real_constant(value); }
 
 void ExprPool::mark_size(Expr symbol) {
-  TENON_ASSERT(&symbol.pool() == this && symbol.is_symbol() && !symbol.is_real(), "{} is no integer symbol", symbol.str());
+  TENON_ASSERT(&symbol.pool() == this && symbol.is_symbol() && !symbol.is_real(), "{} is no integer symbol",
+               symbol.str());
   bool& size = state_->symbols[static_cast<size_t>(symbol.symbol_id())].size;
   if (!std::exchange(size, true)) state_->learnt();
 }

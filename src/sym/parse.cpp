@@ -59,17 +59,23 @@ class Parser {
   Expr sum() {
     Expr left = product();
     for (;;) {
-      if (accept("+")) left = left + product();
-      else if (accept("-")) left = left - product();
-      else return left;
+      if (accept("+"))
+        left = left + product();
+      else if (accept("-"))
+        left = left - product();
+      else
+        return left;
     }
   }
   Expr product() {
     Expr left = unary();
     for (;;) {
-      if (accept("*")) left = left * unary();
-      else if (accept("/")) left = true_div(left, unary());
-      else return left;
+      if (accept("*"))
+        left = left * unary();
+      else if (accept("/"))
+        left = true_div(left, unary());
+      else
+        return left;
     }
   }
   Expr unary() {

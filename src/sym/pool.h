@@ -1,7 +1,7 @@
 // What `ExprPool` keeps, and the steps of the simplifier as its members, one file per group:
 // `intern.cpp` (nodes), `sum.cpp` (sums of products), `divide.cpp` (FloorDiv, Mod), `compare.cpp` (Min, Max,
-// conditions), `power.cpp` (Abs, Pow), `real.cpp` (reals), `dyadic.cpp` (reals that are exact), `range.cpp`, `prove.cpp`
-// (inequalities), `assume.cpp` (what is learnt), `simplify.cpp` (rebuilding).
+// conditions), `power.cpp` (Abs, Pow), `real.cpp` (reals), `dyadic.cpp` (reals that are exact), `range.cpp`,
+// `prove.cpp` (inequalities), `assume.cpp` (what is learnt), `simplify.cpp` (rebuilding).
 //
 // Expressions stand for mathematical integers: rules hold as if nothing overflowed. Where a coefficient itself would
 // overflow, the operation is kept as an `opaque` node that no rule looks into.
@@ -23,14 +23,14 @@ namespace tenon::sym {
 
 struct ExprNode {
   Op op;
-  bool opaque;            // Add or Mul of two arguments that could not be folded without overflow
-  bool has_division;      // a FloorDiv or Mod, or a product with one
+  bool opaque;        // Add or Mul of two arguments that could not be folded without overflow
+  bool has_division;  // a FloorDiv or Mod, or a product with one
   bool real;
-  mutable bool maybe_nan; // with `range`, of a real
-  mutable bool witnessed; // whether `witness` is set
-  int32_t newest_symbol;  // the largest symbol id inside, -1 without symbols
+  mutable bool maybe_nan;  // with `range`, of a real
+  mutable bool witnessed;  // whether `witness` is set
+  int32_t newest_symbol;   // the largest symbol id inside, -1 without symbols
   uint32_t arg_count;
-  int64_t value;          // of a Constant; the bits of a RealConstant; the id of a Symbol
+  int64_t value;  // of a Constant; the bits of a RealConstant; the id of a Symbol
   size_t hash;
   ExprPool* pool;
   const Expr* args;
@@ -247,21 +247,21 @@ struct ExprPool::State {
   // teach nothing about older symbols.
   bool facts_are_global = false;
   uint64_t epoch = 1;
-  std::unordered_map<Expr, Range> bounds;                     // of linear forms; lone symbols have their own
+  std::unordered_map<Expr, Range> bounds;  // of linear forms; lone symbols have their own
   struct Occurrence {
     Expr form;
     int64_t coefficient;
   };
   std::unordered_map<Expr, std::vector<Occurrence>> forms_by_term;  // monomial → forms that may do away with it
-  std::unordered_map<int32_t, std::vector<Expr>> forms_by_symbol;  // forms in `bounds` and `excluded` that mention it
+  std::unordered_map<int32_t, std::vector<Expr>> forms_by_symbol;   // forms in `bounds` and `excluded` that mention it
   struct KnownMod {
     int64_t modulus, rest;
   };
   std::unordered_map<Expr, std::vector<KnownMod>> known_mods;  // x → Mod(x, modulus) == rest
-  std::unordered_map<Expr, std::vector<int64_t>> excluded;    // form → values that it does not take
-  std::unordered_set<Expr> truths;                            // conditions that hold, as they were assumed
-  std::unordered_map<int32_t, Expr> solutions;                // symbol → what it equals
-  std::unordered_map<Expr, Expr> real_values;                 // real → the constant that it is
+  std::unordered_map<Expr, std::vector<int64_t>> excluded;     // form → values that it does not take
+  std::unordered_set<Expr> truths;                             // conditions that hold, as they were assumed
+  std::unordered_map<int32_t, Expr> solutions;                 // symbol → what it equals
+  std::unordered_map<Expr, Expr> real_values;                  // real → the constant that it is
 
   // Valid for one epoch.
   std::unordered_map<Key, Expr, KeyHash> memo;

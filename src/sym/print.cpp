@@ -46,8 +46,8 @@ std::string print_real(double value) {
 
 // A term without its sign.
 std::string print_magnitude(const Term& term) {
-  uint64_t magnitude = term.coefficient < 0 ? 0 - static_cast<uint64_t>(term.coefficient)
-                                            : static_cast<uint64_t>(term.coefficient);
+  uint64_t magnitude =
+      term.coefficient < 0 ? 0 - static_cast<uint64_t>(term.coefficient) : static_cast<uint64_t>(term.coefficient);
   std::string text = magnitude == 1 ? "" : fmt::format("{}*", magnitude);
   bool first = true;
   for (Expr factor : factors(term.monomial)) {
@@ -61,8 +61,10 @@ std::string print_magnitude(const Term& term) {
 std::string print_sum(const Terms& terms, int64_t constant) {
   std::string text;
   auto append = [&](bool negative, const std::string& part) {
-    if (text.empty()) text = (negative ? "-" : "") + part;
-    else text += (negative ? " - " : " + ") + part;
+    if (text.empty())
+      text = (negative ? "-" : "") + part;
+    else
+      text += (negative ? " - " : " + ") + part;
   };
   for (bool negative : {false, true}) {
     for (const Term& term : terms)
@@ -84,8 +86,10 @@ std::string print_comparison(Expr expr, const char* sign, const char* reversed) 
     return fmt::format("{} {} {}", print(expr.args()[0], kSum), sign, limit);
   Terms left, right;
   for (const Term& term : sum.terms) {
-    if (term.coefficient >= 0 || term.coefficient == Range::kMin) left.push_back(term);
-    else right.push_back({-term.coefficient, term.monomial});
+    if (term.coefficient >= 0 || term.coefficient == Range::kMin)
+      left.push_back(term);
+    else
+      right.push_back({-term.coefficient, term.monomial});
   }
   if (left.empty()) return fmt::format("{} {} {}", print_sum(right, 0), reversed, -limit);
   if (right.empty()) return fmt::format("{} {} {}", print_sum(left, 0), sign, limit);
@@ -104,8 +108,7 @@ std::string print(Expr expr, int level) {
     case Op::Add:
     case Op::Mul: {
       int own = expr.op() == Op::Add ? kSum : kProduct;
-      if (expr.node()->opaque)
-        return parenthesised(print_joined(own == kSum ? " + " : "*", expr, kAtom), own, level);
+      if (expr.node()->opaque) return parenthesised(print_joined(own == kSum ? " + " : "*", expr, kAtom), own, level);
       Sum sum = PoolAccess::state(expr).decompose(expr);
       bool negative = own == kProduct && sum.terms[0].coefficient < 0;
       return parenthesised(print_sum(sum.terms, sum.constant), negative ? kSum : own, level);

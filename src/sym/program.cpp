@@ -33,8 +33,10 @@ bool apply_operation(Op op, int64_t a, int64_t b, int64_t& result) {
     case Op::Mod:
       if (b == 0) return false;
       // kMin / -1 traps on most machines.
-      if (b == -1) result = op == Op::Mod ? 0 : wrap(0 - unsigned_of(a));
-      else result = op == Op::Mod ? modulo(a, b) : divide_floor(a, b);
+      if (b == -1)
+        result = op == Op::Mod ? 0 : wrap(0 - unsigned_of(a));
+      else
+        result = op == Op::Mod ? modulo(a, b) : divide_floor(a, b);
       break;
     case Op::Min: result = std::min(a, b); break;
     case Op::Max: result = std::max(a, b); break;
@@ -101,8 +103,10 @@ ExprProgram::ExprProgram(std::span<const Expr> results) {
             if (args.size() == 1) at = emit({e.op(), at, at, 0});
             for (size_t i = 0; i < args.size(); ++i) {
               if (i == first) continue;
-              if (literal(args[i])) at = emit({e.op(), at, kImmediate, args[i].node()->value});
-              else at = emit({e.op(), at, registers.at(args[i]), 0});
+              if (literal(args[i]))
+                at = emit({e.op(), at, kImmediate, args[i].node()->value});
+              else
+                at = emit({e.op(), at, registers.at(args[i]), 0});
             }
           }
           registers.emplace(e, at);

@@ -1,7 +1,8 @@
 // Proofs of `e <= 0`. Each step replaces a term of `e` by something that is not smaller; the work is bounded, so a
 // failure means nothing.
 //
-// Where facts have a scope, one is used only to do away with its newest symbol. That respects the scope of loops: `i < n`, with `i >= 0`, says that n is positive, but only where i exists, and i is the newer one.
+// Where facts have a scope, one is used only to do away with its newest symbol. That respects the scope of loops: `i <
+// n`, with `i >= 0`, says that n is positive, but only where i exists, and i is the newer one.
 #include "pool.h"
 
 namespace tenon::sym {
@@ -53,8 +54,9 @@ bool hopeless(Expr e, Expr form, Expr rest, int64_t times, int64_t end) {
   const ExprNode &a = *e.node(), &b = *form.node(), &c = *rest.node();
   if (!a.witnessed || !b.witnessed || !c.witnessed) return false;
   int64_t slack = 0, product = 0, value = 0;
-  bool overflow = __builtin_sub_overflow(b.witness, end, &slack) || __builtin_mul_overflow(times, c.witness, &product) ||
-                  __builtin_mul_overflow(product, slack, &product) || __builtin_sub_overflow(a.witness, product, &value);
+  bool overflow =
+      __builtin_sub_overflow(b.witness, end, &slack) || __builtin_mul_overflow(times, c.witness, &product) ||
+      __builtin_mul_overflow(product, slack, &product) || __builtin_sub_overflow(a.witness, product, &value);
   return !overflow && value > 0;
 }
 
@@ -121,8 +123,7 @@ bool Prover::by_division(Expr others, const Term& rest, Expr division, int depth
   bool upper = rest.coefficient > 0;
   if (division.op() == Op::Mod) {
     if (!upper) return false;  // at least 0, which its range says
-    if (used(Rule::ProveModBelowDivisor,
-             prove(add(others, mul(scale, add(n, state.constant(1), -1))), depth)))
+    if (used(Rule::ProveModBelowDivisor, prove(add(others, mul(scale, add(n, state.constant(1), -1))), depth)))
       return true;
     return state.positive(x) && used(Rule::ProveModBelowDividend, prove(add(others, mul(scale, x)), depth));
   }
@@ -146,8 +147,10 @@ bool Prover::by_extremum(Expr others, const Term& rest, Expr extremum, int depth
   bool proved = !any;
   for (Expr arg : extremum.args()) {
     bool one = prove(add(others, mul(scale, arg)), depth);
-    if (any) proved |= one;
-    else proved &= one;
+    if (any)
+      proved |= one;
+    else
+      proved &= one;
     if (proved == any) break;
   }
   Rule rule = is_min ? (upper ? Rule::ProveMinBelowEither : Rule::ProveMinAboveBoth)

@@ -234,8 +234,8 @@ Range ExprPool::State::range_of_node(Expr expr) {
     return bounded(result);
   }
   // The arguments are fresh: `range` visits them first.
-  Range result = combine_ranges(
-      expr, [](Expr arg) { return arg.node()->range; }, [](Expr arg) { return stored_real_range(arg); });
+  Range result =
+      combine_ranges(expr, [](Expr arg) { return arg.node()->range; }, [](Expr arg) { return stored_real_range(arg); });
   if (expr.is_boolean()) return result;
   if (!bounds.empty() && !expr.node()->opaque) {
     Normal n = normal(expr);

@@ -1,5 +1,5 @@
-// Arithmetic on doubles. Plain numbers, folded constants and evaluated expressions all come here, so that they agree bit for
-// bit.
+// Arithmetic on doubles. Plain numbers, folded constants and evaluated expressions all come here, so that they agree
+// bit for bit.
 #pragma once
 
 #include <tenon/sym/expr.h>

@@ -72,13 +72,9 @@ Expr ShapeEnv::create_unbacked(Kind kind, Range range) {
   return symbol;
 }
 
-SymInt ShapeEnv::create_unbacked(Range range) {
-  return SymInt(create_unbacked(Kind::Int, range), Ref<ShapeEnv>(this));
-}
+SymInt ShapeEnv::create_unbacked(Range range) { return SymInt(create_unbacked(Kind::Int, range), Ref<ShapeEnv>(this)); }
 
-SymFloat ShapeEnv::create_unbacked_real() {
-  return SymFloat(create_unbacked(Kind::Real, {}), Ref<ShapeEnv>(this));
-}
+SymFloat ShapeEnv::create_unbacked_real() { return SymFloat(create_unbacked(Kind::Real, {}), Ref<ShapeEnv>(this)); }
 
 SymBool ShapeEnv::create_unbacked_bool() {
   return SymBool(ne(create_unbacked(Kind::Bool, {0, 1}), pool_->constant(0)), Ref<ShapeEnv>(this));
@@ -133,10 +129,11 @@ bool ShapeEnv::decide(Expr condition) {
   }
   if (!answer && resolver_ && resolver_(condition)) return decide(condition);
   if (!answer) {
-    throw DataDependentError(fmt::format("{} expected a condition that sizes decide, got {}, which depends on data{}\n"
-                                         "  to settle it, write check({}) or check({}) before this place",
-                                         bracketed_place("decide"), condition.str(), describe_symbols(*this, condition),
-                                         condition.str(), logical_not(condition).str()));
+    throw DataDependentError(
+        fmt::format("{} expected a condition that sizes decide, got {}, which depends on data{}\n"
+                    "  to settle it, write check({}) or check({}) before this place",
+                    bracketed_place("decide"), condition.str(), describe_symbols(*this, condition), condition.str(),
+                    logical_not(condition).str()));
   }
   bool holds = *answer != 0;
   // Not assumed either: what is assumed must be guarded.
@@ -169,10 +166,10 @@ int64_t ShapeEnv::pin_to_hint(Expr expr, Expr simple) {
   }
   if (!value && resolver_ && resolver_(expr)) value = hint(expr);
   if (!value) {
-    throw DataDependentError(
-        fmt::format("{} expected a number that is known at capture, got {}, which depends on data{}\n"
-                    "  to settle it, write check({} == ...) before this place",
-                    bracketed_place(expr.is_real() ? "double" : "int64_t"), expr.str(), describe_symbols(*this, expr), expr.str()));
+    throw DataDependentError(fmt::format(
+        "{} expected a number that is known at capture, got {}, which depends on data{}\n"
+        "  to settle it, write check({} == ...) before this place",
+        bracketed_place(expr.is_real() ? "double" : "int64_t"), expr.str(), describe_symbols(*this, expr), expr.str()));
   }
   Expr number = expr.is_real() ? pool_->real_constant(std::bit_cast<double>(*value)) : pool_->constant(*value);
   bool holds = decide(same(expr, number));

@@ -26,8 +26,10 @@ std::string place_of(const std::string& message, const std::source_location& whe
 }  // namespace
 
 SymFloat::SymFloat(const SymInt& number) {
-  if (number.is_symbolic()) *this = SymFloat(sym::to_real(number.expr()), number.env());
-  else value_ = static_cast<double>(number.plain());
+  if (number.is_symbolic())
+    *this = SymFloat(sym::to_real(number.expr()), number.env());
+  else
+    value_ = static_cast<double>(number.plain());
 }
 
 SymFloat::SymFloat(Expr expr, Ref<ShapeEnv> env) {
@@ -117,7 +119,11 @@ SymInt round_real(Op op, const SymFloat& a) {
   if (!a.is_symbolic()) {
     int64_t result = 0;
     TENON_CHECK(apply_rounding(op, a.plain(), result), "[{}] expected a number that fits 64 bits when rounded, got {}",
-                op == Op::Floor ? "floor" : op == Op::Ceil ? "ceil" : op == Op::Round ? "round" : "trunc", a.str());
+                op == Op::Floor   ? "floor"
+                : op == Op::Ceil  ? "ceil"
+                : op == Op::Round ? "round"
+                                  : "trunc",
+                a.str());
     return result;
   }
   Expr x = a.expr();
@@ -156,8 +162,10 @@ SymBool is_integer(const SymFloat& a) {
 }
 
 void check(const SymBool& condition, const std::string& message, std::source_location where) {
-  if (condition.is_symbolic()) condition.env()->check(condition, place_of(message, where));
-  else TENON_CHECK(bool(condition), "[check] {}: expected a condition that holds, got false", place_of(message, where));
+  if (condition.is_symbolic())
+    condition.env()->check(condition, place_of(message, where));
+  else
+    TENON_CHECK(bool(condition), "[check] {}: expected a condition that holds, got false", place_of(message, where));
 }
 
 void check_is_size(const SymInt& number, const std::string& message, std::source_location where) {

@@ -1,8 +1,9 @@
 // How shape rules ask about sizes.
 //
-// Sizes with a hint are decided, and guarded, as everywhere. A size from data (unbacked) has no answer yet, and a rule must
-// not break the capture over it: such a size counts as neither 0 nor 1, and what a valid call needs is asserted
-// (`ShapeEnv::check`) instead of asked: where `u0` must be `s0`, the plan checks that it is, and `s0` stands for it from there on.
+// Sizes with a hint are decided, and guarded, as everywhere. A size from data (unbacked) has no answer yet, and a rule
+// must not break the capture over it: such a size counts as neither 0 nor 1, and what a valid call needs is asserted
+// (`ShapeEnv::check`) instead of asked: where `u0` must be `s0`, the plan checks that it is, and `s0` stands for it
+// from there on.
 #pragma once
 
 #include <tenon/sym/sym_int.h>

@@ -1,5 +1,5 @@
-// The work of guarding is linear in the number of questions: counted in steps of the prover, not in seconds, and with a generous
-// bound on seconds besides.
+// The work of guarding is linear in the number of questions: counted in steps of the prover, not in seconds, and with a
+// generous bound on seconds besides.
 #include "../../../src/sym/pool.h"
 
 #include <tenon/sym/shape_env.h>
@@ -69,10 +69,10 @@ TEST(LinearTest, TenThousandQuestionsAboutTwoHundredSymbols) {
 
 TEST(LinearTest, WorkPerQuestionDoesNotGrow) {
   for (bool unbacked : {false, true}) {
-    Work few = work(200, 2500, unbacked), many = work(200, 20000, unbacked);
+    Work few = work(200, 6000, unbacked), many = work(200, 12000, unbacked);
     RecordProperty(unbacked ? "steps_with_values" : "steps", static_cast<int>(many.steps));
-    // Eight times the questions: less than sixteen times the steps.
-    EXPECT_LT(many.steps, few.steps * 16);
+    // Proofs become longer until they meet their bound; from there on twice the questions are twice the steps.
+    EXPECT_LT(many.steps, few.steps * 3);
   }
 }
 

@@ -37,8 +37,8 @@ const std::vector<World>& worlds() {
        {"a + b <= 7", "b - c >= -4", "a*b <= 20", "FloorDiv(c, 3) <= 2", "a <= 4 || b <= 4"}},
       {"composite facts",
        {{"a", {-6, 9}}, {"b", {-6, 9}}, {"c", {1, 9}}, {"d", {2, 9}}},
-       {"Max(a, b - 2) <= 5", "Min(a + 3, b) >= -2", "Abs(a - b) <= 6", "c*d <= 40", "FloorDiv(a + c, d) >= -1", "Mod(d, 6) != 5",
-        "c*a <= c*b"}},
+       {"Max(a, b - 2) <= 5", "Min(a + 3, b) >= -2", "Abs(a - b) <= 6", "c*d <= 40", "FloorDiv(a + c, d) >= -1",
+        "Mod(d, 6) != 5", "c*a <= c*b"}},
   };
   return kWorlds;
 }

@@ -148,7 +148,8 @@ TEST_F(RealTest, IntegerAbsAndPow) {
 
 TEST_F(RealTest, NoValue) {
   std::vector<int64_t> nan = {std::bit_cast<int64_t>(kNan), 0, 2, 0};
-  EXPECT_EQ(error([&] { evaluate(floor(f), nan); }), "[evaluate] expected a number that fits 64 bits when rounded, got nan");
+  EXPECT_EQ(error([&] { evaluate(floor(f), nan); }),
+            "[evaluate] expected a number that fits 64 bits when rounded, got nan");
   EXPECT_FALSE(floor(real(1e30)).is_constant());
   Expr both[] = {floor(f), n};
   int64_t results[2];
@@ -168,9 +169,10 @@ TEST_F(RealTest, PrintsAndParses) {
   EXPECT_EQ(logical_not(lt(f, real(kInfinity))).str(), "!(f < inf)");
   EXPECT_EQ(min(f, real(1)).str(), "Min(f, 1.0)");
   EXPECT_EQ((floor(f) * 2 + n).str(), "n + 2*Floor(f)");
-  for (const char* text : {"f*(-0.0)", "Pow(f, 2.5) + Abs(g)", "Same(f, nan)", "IsInteger(f*g)", "Round(f) <= 3 && !(f < g)",
-                           "f - g - f", "f/g/f", "f/(g*f)", "-f*g", "-(f*g)", "1e-300*f", "Max(f, g, 2.0)", "-inf + f",
-                           "Pow(2, n)", "Abs(k - 3)", "(f < g) + n <= 3", "f == g || f != 1.0", "Tanh(Sqrt(f))"}) {
+  for (const char* text :
+       {"f*(-0.0)", "Pow(f, 2.5) + Abs(g)", "Same(f, nan)", "IsInteger(f*g)", "Round(f) <= 3 && !(f < g)", "f - g - f",
+        "f/g/f", "f/(g*f)", "-f*g", "-(f*g)", "1e-300*f", "Max(f, g, 2.0)", "-inf + f", "Pow(2, n)", "Abs(k - 3)",
+        "(f < g) + n <= 3", "f == g || f != 1.0", "Tanh(Sqrt(f))"}) {
     Expr parsed = pool.parse(text);
     EXPECT_EQ(pool.parse(parsed.str()), parsed) << text << " → " << parsed.str();
   }
@@ -227,13 +229,13 @@ struct Generator {
     }
     Real a = real(depth - 1);
     static const std::pair<Op, double (*)(double)> kFunctions[] = {
-        {Op::Sqrt, [](double x) { return std::sqrt(x); }},  {Op::Sin, [](double x) { return std::sin(x); }},
-        {Op::Cos, [](double x) { return std::cos(x); }},    {Op::Tan, [](double x) { return std::tan(x); }},
-        {Op::Sinh, [](double x) { return std::sinh(x); }},  {Op::Cosh, [](double x) { return std::cosh(x); }},
-        {Op::Tanh, [](double x) { return std::tanh(x); }},  {Op::Asin, [](double x) { return std::asin(x); }},
-        {Op::Acos, [](double x) { return std::acos(x); }},  {Op::Atan, [](double x) { return std::atan(x); }},
-        {Op::Exp, [](double x) { return std::exp(x); }},    {Op::Log, [](double x) { return std::log(x); }},
-        {Op::Exp2, [](double x) { return std::exp2(x); }},  {Op::Log2, [](double x) { return std::log2(x); }},
+        {Op::Sqrt, [](double x) { return std::sqrt(x); }}, {Op::Sin, [](double x) { return std::sin(x); }},
+        {Op::Cos, [](double x) { return std::cos(x); }},   {Op::Tan, [](double x) { return std::tan(x); }},
+        {Op::Sinh, [](double x) { return std::sinh(x); }}, {Op::Cosh, [](double x) { return std::cosh(x); }},
+        {Op::Tanh, [](double x) { return std::tanh(x); }}, {Op::Asin, [](double x) { return std::asin(x); }},
+        {Op::Acos, [](double x) { return std::acos(x); }}, {Op::Atan, [](double x) { return std::atan(x); }},
+        {Op::Exp, [](double x) { return std::exp(x); }},   {Op::Log, [](double x) { return std::log(x); }},
+        {Op::Exp2, [](double x) { return std::exp2(x); }}, {Op::Log2, [](double x) { return std::log2(x); }},
     };
     switch (pick(12)) {
       case 0: {
@@ -320,8 +322,12 @@ struct Generator {
     if (depth > 2 && pick(2) == 0) {
       Int a = condition(depth - 1), b = condition(depth - 1);
       switch (pick(3)) {
-        case 0: return {[=](const Inputs& in) { return int64_t{(a.direct(in) != 0) & (b.direct(in) != 0)}; }, logical_and(a.expr, b.expr)};
-        case 1: return {[=](const Inputs& in) { return int64_t{(a.direct(in) != 0) | (b.direct(in) != 0)}; }, logical_or(a.expr, b.expr)};
+        case 0:
+          return {[=](const Inputs& in) { return int64_t{(a.direct(in) != 0) & (b.direct(in) != 0)}; },
+                  logical_and(a.expr, b.expr)};
+        case 1:
+          return {[=](const Inputs& in) { return int64_t{(a.direct(in) != 0) | (b.direct(in) != 0)}; },
+                  logical_or(a.expr, b.expr)};
         default: return {[=](const Inputs& in) { return int64_t{a.direct(in) == 0}; }, logical_not(a.expr)};
       }
     }
@@ -347,7 +353,8 @@ std::vector<Inputs> samples(std::mt19937& random) {
   for (int i = 0; i < 40; ++i) {
     int64_t large = int64_t{1} << pick(47);
     list.push_back({{reals[pick(14)], reals[pick(14)]},
-                    {2 + (pick(4) ? pick(20) : large), pick(30) - 10, pick(4) ? pick(200) - 100 : (pick(2) ? large * 3 : -large * 31 + 1)}});
+                    {2 + (pick(4) ? pick(20) : large), pick(30) - 10,
+                     pick(4) ? pick(200) - 100 : (pick(2) ? large * 3 : -large * 31 + 1)}});
   }
   return list;
 }
@@ -382,18 +389,22 @@ TEST(RealRandomTest, ProgramsAgreeWithDoubles) {
         } catch (NoValue) {
           continue;
         }
-        std::vector<int64_t> values = {std::bit_cast<int64_t>(in.f[0]), std::bit_cast<int64_t>(in.f[1]), in.i[0], in.i[1], in.i[2]};
+        std::vector<int64_t> values = {std::bit_cast<int64_t>(in.f[0]), std::bit_cast<int64_t>(in.f[1]), in.i[0],
+                                       in.i[1], in.i[2]};
         int64_t got[3];
         if (!program.try_run(values, {got, 2})) continue;  // an integer overflowed on the way
         got[2] = evaluate(moved, values);
         ++compared;
         auto right = [&](int64_t bits) {
-          if constexpr (std::is_same_v<T, double>) return same_bits(std::bit_cast<double>(bits), expected);
-          else return bits == expected;
+          if constexpr (std::is_same_v<T, double>)
+            return same_bits(std::bit_cast<double>(bits), expected);
+          else
+            return bits == expected;
         };
         ASSERT_TRUE(right(got[0]) && right(got[1]) && right(got[2]))
-            << tree.expr.str() << "\n" << simple.str() << "\nexpected " << expected << " at " << in.f[0] << " " << in.f[1]
-            << " " << in.i[0] << " " << in.i[1] << " " << in.i[2];
+            << tree.expr.str() << "\n"
+            << simple.str() << "\nexpected " << expected << " at " << in.f[0] << " " << in.f[1] << " " << in.i[0] << " "
+            << in.i[1] << " " << in.i[2];
         if constexpr (std::is_same_v<T, double>) {
           RealRange range = pool.real_range(tree.expr);
           ASSERT_TRUE(std::isnan(expected) ? range.maybe_nan : range.min <= expected && expected <= range.max)

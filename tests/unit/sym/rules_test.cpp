@@ -24,7 +24,7 @@ const std::vector<Statement>& statements() {
 #define TENON_RULE(name, from, to, when) {Rule::name, #name, from, to, when},
 #define TENON_PROOF(name, claim, when) {Rule::name, #name, claim, "1", when},
   static const std::vector<Statement> kStatements = {TENON_SYM_RULES(TENON_RULE) TENON_SYM_PROOFS(TENON_PROOF)
-                                                     TENON_SYM_LESSONS(TENON_PROOF)};
+                                                         TENON_SYM_LESSONS(TENON_PROOF)};
   return kStatements;
 }
 
