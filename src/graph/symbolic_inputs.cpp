@@ -154,7 +154,8 @@ bool SizeGuards::check(std::span<const Tensor> inputs, std::span<const int64_t> 
   }
   if (expected_.empty() && guards_.empty()) return true;
   SmallVector<int64_t, 64> values(expected_.size() + guards_.size());
-  program_.run(symbols.span(), {values.data(), values.size()});
+  // A guard without a value (a division by 0) does not hold.
+  if (!program_.try_run(symbols.span(), {values.data(), values.size()})) return false;
   for (size_t at = 0; at < expected_.size(); ++at) {
     const Expectation& each = expected_[at];
     const TensorImpl& impl = *inputs[static_cast<size_t>(each.input)].impl();

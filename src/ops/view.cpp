@@ -180,10 +180,11 @@ std::vector<bool> squeezed(const Arguments& arguments) {
   if (arguments.has("dim")) {
     if (self.dim() > 0) {
       auto dim = static_cast<size_t>(arguments.dim("dim", self.dim()));
-      gone[dim] = is_one(sizes[dim]);
+      gone[dim] = bool(sizes[dim] == 1);
     }
   } else {
-    for (size_t dim = 0; dim < gone.size(); ++dim) gone[dim] = is_one(sizes[dim]);
+    // Asked, also of sizes from data: the rank of the result depends on it.
+    for (size_t dim = 0; dim < gone.size(); ++dim) gone[dim] = bool(sizes[dim] == 1);
   }
   return gone;
 }
