@@ -1,6 +1,6 @@
 # For people. A target installs what is missing (tools/setup), configures, builds and runs.
 .DEFAULT_GOAL := help
-.PHONY: help build demo test bench seeds debug asan tsan fuzz format clean
+.PHONY: help build demo test bench seeds golden debug asan tsan fuzz format clean
 
 # $(call build,preset,folder,targets): Ninja runs CMake again when a CMake file changes; only the presets are beyond its
 # sight, hence the comparison of dates.
@@ -31,6 +31,11 @@ bench:  ## measures, prints a table and writes build/bench.json
 seeds:  ## counts the cases of the seed documents that have a passing test
 	$(call build,release,build,tests_seeds_if_any)
 	@tools/seeds --build build
+
+golden:  ## writes the expected texts of tests/golden anew; read the difference before you commit it
+	$(call build,release,build,tests_golden)
+	@TENON_UPDATE_GOLDEN=1 build/tests_golden --gtest_brief=1
+	@git diff --stat -- tests/golden
 
 debug:  ## the tests without optimisation, in build/debug
 	$(call build,debug,build/debug)

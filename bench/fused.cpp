@@ -11,10 +11,13 @@ namespace tenon::bench {
 BENCH(fused_chain) {
   constexpr int64_t kSide = 4096;
   Tensor x = randn({kSide, kSide}), r = randn({kSide, kSide}), w = randn({kSide}), b = randn({kSide});
-  auto chain = compile([](Tensor a, Tensor scale, Tensor shift, Tensor rest) { return tanh(a * scale + shift) + rest; });
-  Triad triad(kSide * kSide);
+  auto chain =
+      compile([](Tensor a, Tensor scale, Tensor shift, Tensor rest) { return tanh(a * scale + shift) + rest; });
+  // Each has arrays of its own: a last-level cache that holds one set would serve whoever comes second.
+  Triad triad(kSide * kSide), streaming_triad(kSide * kSide);
   std::vector<Timing> timings = time_alternating(
-      {[&] { keep(chain(x, w, b, r)); }, [&] { triad.run_plain(); }, [&] { triad.run_streaming(); }}, {.count = 21});
+      {[&] { keep(chain(x, w, b, r)); }, [&] { triad.run_plain(); }, [&] { streaming_triad.run_streaming(); }},
+      {.count = 61});
   double best_triad = std::min(timings[1].median, timings[2].median);
   // Both move the same bytes: two arrays in, one out.
   report.add({.name = "fused_chain_bandwidth",

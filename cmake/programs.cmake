@@ -29,6 +29,7 @@ file(GLOB sources CONFIGURE_DEPENDS bench/*.cpp)
 if(sources)
   # The demo's network and data too: what it trains is what is measured.
   tenon_program(tenon_bench ${sources} demo/training.cpp)
+  target_compile_definitions(tenon_bench PRIVATE TENON_BENCH_FOLDER="${PROJECT_SOURCE_DIR}/bench")
   set_target_properties(tenon_bench PROPERTIES
     RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bench OUTPUT_NAME bench)
 endif()

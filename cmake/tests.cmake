@@ -46,8 +46,29 @@ tenon_tests(golden 2)
 tenon_tests(errors 2)
 tenon_tests(fuzz 4)
 # The samples and the comparisons of the operator test.
-target_sources(tests_fuzz PRIVATE tests/ops/samples.cpp tests/ops/row_evaluator.cpp)
+target_sources(tests_fuzz PRIVATE tests/ops/samples.cpp tests/ops/sample_rules.cpp tests/ops/row_evaluator.cpp)
 tenon_tests(seeds 4)
+
+# The examples in the comments of the public headers, and in those that are generated.
+set(examples ${PROJECT_SOURCE_DIR}/tools/examples)
+file(GLOB_RECURSE public_headers CONFIGURE_DEPENDS include/tenon/*.h)
+set(examples_dir ${TENON_GENERATED_DIR}/tests)
+file(MAKE_DIRECTORY ${examples_dir})
+add_custom_command(OUTPUT ${examples_dir}/examples_headers.cpp
+  COMMAND Python3::Interpreter ${examples} extract --out ${examples_dir}/examples_headers.cpp
+  DEPENDS ${examples} ${public_headers} COMMENT "Examples of the public headers" VERBATIM)
+add_custom_command(OUTPUT ${examples_dir}/examples_operators.cpp
+  COMMAND Python3::Interpreter ${examples} extract --out ${examples_dir}/examples_operators.cpp ${TENON_GENERATED_HEADERS}
+  DEPENDS ${examples} ${TENON_GENERATED_HEADERS} COMMENT "Examples of the operators" VERBATIM)
+add_executable(tests_examples ${examples_dir}/examples_headers.cpp ${examples_dir}/examples_operators.cpp)
+# An example does not use everything that it shows, and names things as it likes. (Options of a source come last.)
+target_compile_options(tests_examples PRIVATE -O0)
+set_source_files_properties(${examples_dir}/examples_headers.cpp ${examples_dir}/examples_operators.cpp PROPERTIES
+  COMPILE_OPTIONS "-Wno-shadow;-Wno-unused")
+target_link_libraries(tests_examples PRIVATE tests_main tenon_flags)
+target_precompile_headers(tests_examples PRIVATE cmake/precompiled.h <gtest/gtest.h>)
+add_test(NAME examples COMMAND tests_examples --gtest_brief=1)
+set_tests_properties(examples PROPERTIES LABELS examples TIMEOUT 600 ENVIRONMENT "${TENON_TEST_ENVIRONMENT}")
 
 # `make seeds` builds this, whether or not a seed has a test yet.
 add_custom_target(tests_seeds_if_any)
@@ -62,6 +83,9 @@ function(tenon_repository_test name)
 endfunction()
 tenon_repository_test(includes ${PROJECT_SOURCE_DIR}/tools/check_includes)
 tenon_repository_test(includes_test ${PROJECT_SOURCE_DIR}/tests/tools/check_includes_test.py)
+tenon_repository_test(every_name_has_an_example ${PROJECT_SOURCE_DIR}/tools/examples check)
+tenon_repository_test(every_operator_has_an_example ${PROJECT_SOURCE_DIR}/tools/examples check ${TENON_GENERATED_HEADERS})
+tenon_repository_test(examples_test ${PROJECT_SOURCE_DIR}/tests/tools/examples_test.py)
 tenon_repository_test(seeds_counter_test ${PROJECT_SOURCE_DIR}/tests/tools/seeds_test.py)
 tenon_repository_test(setup_test ${PROJECT_SOURCE_DIR}/tests/tools/setup_test.py)
 tenon_repository_test(bench_report_test ${PROJECT_SOURCE_DIR}/tests/tools/bench_test.py $<TARGET_FILE:tenon_bench>)

@@ -5,6 +5,7 @@
 #include <tenon/autograd/grad_mode.h>
 #include <tenon/autograd/meta.h>
 #include <tenon/capture/compile.h>
+#include <tenon/capture/marks.h>
 #include <tenon/core/cell.h>
 #include <tenon/core/random.h>
 #include <tenon/core/tensor.h>

@@ -46,12 +46,6 @@ Ints evaluate(const SymInts& numbers, std::span<const int64_t> symbols) {
   return values;
 }
 
-Value evaluate(const Value& value, std::span<const int64_t> symbols) {
-  if (value.tag() == Value::Tag::Int) return Value(evaluate(SymInts{value.sym_int()}, symbols)[0]);
-  if (value.tag() == Value::Tag::SymInts) return Value(evaluate(value.sym_ints(), symbols)).own();
-  return value;
-}
-
 // The step of the backward graph that stands for a whole compiled forward.
 class CompiledNode final : public autograd::Node {
  public:
@@ -129,7 +123,7 @@ Tensor make_view_of(const Tensor& input, const std::vector<ViewLink>& chain, std
   for (const ViewLink& link : chain) {
     dispatch::Values args;
     args.push_back(Value(view));
-    for (size_t at = 1; at < link.args.size(); ++at) args.push_back(evaluate(link.args[at], symbols));
+    for (size_t at = 1; at < link.args.size(); ++at) args.push_back(graph::evaluate_numbers(link.args[at], symbols));
     view = dispatch::call_boxed(*link.op, args)[0].take_tensor();
   }
   return view;
@@ -141,6 +135,15 @@ std::vector<Value> run_wrapped(const std::shared_ptr<State>& state, std::span<co
   {
     dispatch::ExcludeKeys below(KeySet{DispatchKey::Autograd, DispatchKey::ADInplaceOrView});
     results = state->forward(inputs, symbols);
+  }
+  // What forward took from data joins what was known of the sizes.
+  std::vector<int64_t> with_bound;
+  if (const std::vector<int32_t>& bound = state->parts.bound; !bound.empty()) {
+    with_bound.assign(symbols.begin(), symbols.end());
+    with_bound.resize(static_cast<size_t>(joint.graph.env->pool().symbol_count()));
+    size_t first = joint.forward_outputs + state->parts.saved.size();
+    for (size_t at = 0; at < bound.size(); ++at) with_bound[static_cast<size_t>(bound[at])] = graph::symbol_bits(results[first + at]);
+    symbols = with_bound;
   }
   // Outputs that happen to be one tensor get a handle each, because each has a history of its own.
   for (size_t at = 0; at < joint.forward_outputs; ++at) {
@@ -177,7 +180,7 @@ std::vector<Value> run_wrapped(const std::shared_ptr<State>& state, std::span<co
       case OutputPlan::Kind::Value: outputs.push_back(Tensor(results[at].tensor())); break;
       case OutputPlan::Kind::Input: outputs.push_back(Tensor(inputs[at])); break;
       case OutputPlan::Kind::ViewOfInput: outputs.push_back(make_view_of(inputs[at], plan.chain, symbols)); break;
-      case OutputPlan::Kind::Number: outputs.push_back(evaluate(plan.number, symbols)); break;
+      case OutputPlan::Kind::Number: outputs.push_back(graph::evaluate_numbers(plan.number, symbols)); break;
     }
   }
   return outputs;

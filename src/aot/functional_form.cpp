@@ -3,7 +3,6 @@
 #include <tenon/dispatch/registration.h>
 #include <tenon/generated/ops.h>
 
-#include <map>
 #include <mutex>
 
 namespace tenon::aot {
@@ -40,21 +39,21 @@ void run_on_copies(const dispatch::Operator& op, dispatch::Call& call) {
 
 }  // namespace
 
-const dispatch::Operator& functional_form(const dispatch::Operator& op) {
-  static std::mutex mutex;
+dispatch::OperatorRef functional_form(const dispatch::Operator& op) {
+  // The form keeps the operator, so the operator only remembers it.
   struct Form {
-    const dispatch::Operator* op;
-    dispatch::Registration definition, kernel;
+    std::mutex mutex;
+    WeakRef<dispatch::Operator> op;
   };
-  static auto* forms = new std::map<const dispatch::Operator*, Form>;
-  std::lock_guard lock(mutex);
-  if (auto found = forms->find(&op); found != forms->end()) return *found->second.op;
-  // Forms of operators that are gone make room for another operator of the same name.
-  std::erase_if(*forms, [](const auto& entry) { return !dispatch::is_defined(*entry.first); });
-  dispatch::Defined defined = dispatch::define_scoped(form_of(op.schema()));
-  dispatch::Registration kernel = dispatch::register_scoped(defined.op, dispatch::KernelKey::CompositeExplicitAutograd,
-                                                            [&op](dispatch::Call& call) { run_on_copies(op, call); });
-  return *forms->emplace(&op, Form{&defined.op, std::move(defined.registration), std::move(kernel)}).first->second.op;
+  Form& form = op.derived<Form>([] { return std::make_shared<Form>(); });
+  std::lock_guard lock(form.mutex);
+  if (Ref<dispatch::Operator> known = form.op.lock()) return known.get();
+  Ref<dispatch::Operator> made = dispatch::make_operator(form_of(op.schema()));
+  dispatch::register_scoped(*made, dispatch::KernelKey::CompositeExplicitAutograd,
+                            [held = dispatch::OperatorRef(op)](dispatch::Call& call) { run_on_copies(*held, call); })
+      .keep();
+  form.op = WeakRef<dispatch::Operator>(made);
+  return made.get();
 }
 
 }  // namespace tenon::aot

@@ -8,7 +8,7 @@
 
 namespace tenon::aot {
 
-// Defined at its first use, and known by the operator from then on.
-const dispatch::Operator& functional_form(const dispatch::Operator& op);
+// Made at its first use, and the same for as long as somebody keeps it. No name leads to it.
+dispatch::OperatorRef functional_form(const dispatch::Operator& op);
 
 }  // namespace tenon::aot

@@ -94,8 +94,8 @@ void run_inplace(const ops::Row& row, dispatch::Call& call) {
 
 // A custom operator that writes to arguments: its functional form gives what they become.
 void run_custom_inplace(dispatch::Call& call) {
-  const dispatch::Operator& form = functional_form(call.op);
-  dispatch::Results results = dispatch::call_boxed(form, unwrap(call.args));
+  dispatch::OperatorRef form = functional_form(call.op);
+  dispatch::Results results = dispatch::call_boxed(*form, unwrap(call.args));
   size_t own = call.op.schema().returns.size();
   for (size_t at = 0; at < own; ++at)
     call.results.push_back(results[at].map_tensors([](const Tensor& tensor) { return to_functional(tensor); }));

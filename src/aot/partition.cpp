@@ -44,11 +44,18 @@ class Partitioner {
     std::vector<graph::Argument> forward_outputs(graph_.outputs.begin(),
                                                  graph_.outputs.begin() + static_cast<ptrdiff_t>(joint_.forward_outputs));
     for (ValueId id : saved_) forward_outputs.push_back(id);
+    // What forward learns from data, backward and the wrapper are told as numbers.
+    for (const Node& node : graph_.nodes)
+      for (const graph::Binding& binding : node.binds)
+        if (binding.kind != graph::Binding::Kind::Hidden && !backward_symbols_.contains(binding.symbol)) {
+          result.bound.push_back(binding.symbol);
+          forward_outputs.push_back(symbol_value(binding.symbol));
+        }
     std::vector<ValueId> primals(graph_.inputs.begin(), graph_.inputs.begin() + static_cast<ptrdiff_t>(joint_.primals));
-    result.forward = extract(primals, forward_outputs);
+    result.forward = extract(primals, forward_outputs, true);
     std::vector<ValueId> backward_inputs = saved_;
     backward_inputs.insert(backward_inputs.end(), graph_.inputs.begin() + static_cast<ptrdiff_t>(joint_.primals), graph_.inputs.end());
-    result.backward = extract(backward_inputs, {graph_.outputs.begin() + static_cast<ptrdiff_t>(joint_.forward_outputs), graph_.outputs.end()});
+    result.backward = extract(backward_inputs, {graph_.outputs.begin() + static_cast<ptrdiff_t>(joint_.forward_outputs), graph_.outputs.end()}, false);
     for (ValueId id : saved_) {
       auto found = std::find(primals.begin(), primals.end(), id);
       result.saved_inputs.push_back(found == primals.end() ? -1 : static_cast<int32_t>(found - primals.begin()));
@@ -57,14 +64,24 @@ class Partitioner {
   }
 
  private:
-  // Values that depend on a tangent.
+  dispatch::Value symbol_value(int32_t id) const {
+    sym::Expr symbol = graph_.env->pool().symbol(id);
+    if (symbol.is_real()) return dispatch::Value(SymFloat(symbol, graph_.env)).own();
+    return dispatch::Value(SymInt(symbol, graph_.env)).own();
+  }
+
+  // Values, and symbols, that depend on a tangent.
   void find_backward_part() {
     backward_.assign(graph_.values.size(), false);
     for (size_t at = joint_.primals; at < graph_.inputs.size(); ++at) backward_[static_cast<size_t>(graph_.inputs[at])] = true;
     for (const Node& node : graph_.nodes) {
       bool any = false;
       graph::each_reference(node, [&](ValueId id) { any |= backward_[static_cast<size_t>(id)]; });
+      for (const graph::Argument& argument : node.args)
+        graph::each_symbol(argument, [&](int32_t symbol) { any |= backward_symbols_.contains(symbol); });
       for (ValueId id : node.outputs) backward_[static_cast<size_t>(id)] = any;
+      if (any)
+        for (const graph::Binding& binding : node.binds) backward_symbols_.insert(binding.symbol);
     }
   }
 
@@ -120,8 +137,8 @@ class Partitioner {
       if (!backward_[static_cast<size_t>(id)] && network.before_cut(in(id)) && !network.before_cut(out(id))) saved_.push_back(id);
   }
 
-  // The part of the graph that computes `outputs` from `inputs`.
-  Graph extract(const std::vector<ValueId>& inputs, const std::vector<graph::Argument>& outputs) {
+  // The part of the graph that computes `outputs` from `inputs`. Forward's symbols are given to backward, not bound again.
+  Graph extract(const std::vector<ValueId>& inputs, const std::vector<graph::Argument>& outputs, bool is_forward) {
     std::vector<bool> given(graph_.values.size()), needed(graph_.values.size());
     for (ValueId id : inputs) given[static_cast<size_t>(id)] = true;
     for (const graph::Argument& output : outputs)
@@ -131,6 +148,7 @@ class Partitioner {
       const Node& node = graph_.nodes[at];
       bool wanted = false;
       for (ValueId id : node.outputs) wanted |= needed[static_cast<size_t>(id)] && !given[static_cast<size_t>(id)];
+      for (const graph::Binding& binding : node.binds) wanted |= is_forward != backward_symbols_.contains(binding.symbol);
       if (!wanted) continue;
       graph::each_reference(node, [&](ValueId id) { needed[static_cast<size_t>(id)] = true; });
       kept.push_back(&node);
@@ -171,6 +189,7 @@ class Partitioner {
   const Graph& graph_;
   std::vector<int> producer_;   // by value: the node's position, -1 for inputs
   std::vector<bool> backward_;  // by value
+  std::set<int32_t> backward_symbols_;  // unbacked symbols that the backward part binds
   std::vector<ValueId> saved_;
 };
 

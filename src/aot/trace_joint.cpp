@@ -2,6 +2,7 @@
 #include <tenon/autograd/engine.h>
 #include <tenon/autograd/grad_mode.h>
 #include <tenon/autograd/meta.h>
+#include <tenon/fake/dynamic_size.h>
 #include <tenon/fake/fake.h>
 #include <tenon/graph/trace.h>
 #include <tenon/ops/row.h>
@@ -17,6 +18,7 @@ class JointTracer {
   JointGraph run() {
     graph::TraceMode trace(recorder_);
     FunctionalMode functional;
+    fake::DynamicSizes sizes(captured_.env);
     autograd::SetGradMode mode(grad_enabled_);
     add_inputs();
     std::vector<dispatch::Value> results = run_forward(trace);
@@ -170,7 +172,15 @@ class JointTracer {
     joint_.graph.symbols = captured_.symbols;
     joint_.graph.symbols.resize(static_cast<size_t>(captured_.env->pool().symbol_count()));
     release_ignored(joint_.graph);
+    // The wrapper too needs numbers that come from data: what binds them must stay.
+    size_t outputs = joint_.graph.outputs.size();
+    for (const OutputPlan& plan : joint_.outputs) {
+      if (plan.kind == OutputPlan::Kind::Number) joint_.graph.outputs.push_back(plan.number);
+      for (const ViewLink& link : plan.chain)
+        for (const dispatch::Value& arg : link.args) joint_.graph.outputs.push_back(arg);
+    }
     graph::remove_dead_code(joint_.graph);
+    joint_.graph.outputs.resize(outputs);
     graph::verify(joint_.graph);
   }
 

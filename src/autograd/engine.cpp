@@ -2,6 +2,7 @@
 #include <tenon/autograd/grad_mode.h>
 #include <tenon/autograd/meta.h>
 #include <tenon/generated/ops.h>
+#include <tenon/sym/size_rules.h>
 
 #include "autograd/current_walk.h"
 #include "autograd/row_node.h"
@@ -111,7 +112,7 @@ bool broadcasts(const SymInts& from, const SymInts& to) {
   size_t lead = to.size() - from.size();
   for (size_t dim = 0; dim < from.size(); ++dim) {
     const SymInt &a = from[dim], &b = to[lead + dim];
-    if (!statically_true(a == 1) && !a.same(b) && !bool(a == b)) return false;
+    if (!is_one(a) && !same_size(a, b)) return false;
   }
   return true;
 }

@@ -9,11 +9,6 @@
 namespace tenon::autograd {
 namespace {
 
-FunctionObserver& observer() {
-  thread_local FunctionObserver current;
-  return current;
-}
-
 bool contains(std::span<const Tensor> list, const Tensor& tensor) {
   return std::any_of(list.begin(), list.end(), [&](const Tensor& each) { return each.defined() && each.is(tensor); });
 }
@@ -22,18 +17,10 @@ bool flows(const Tensor& tensor) { return tensor.defined() && tensor.is_floating
 
 }  // namespace
 
-FunctionObserver set_function_observer(FunctionObserver replacement) {
-  return std::exchange(observer(), std::move(replacement));
-}
-
 namespace detail {
 
 bool records(std::span<const Tensor> arguments) {
   return grad_enabled() && std::any_of(arguments.begin(), arguments.end(), flows);
-}
-
-void observe_function(std::string_view name) {
-  if (observer()) observer()(name);
 }
 
 std::string type_name(const std::type_info& type) {

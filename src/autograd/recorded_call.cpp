@@ -25,6 +25,8 @@ RecordedCall::RecordedCall(const ops::Row& its_row, std::span<const dispatch::Va
         shape.list_dtypes.push_back(tensor.defined() ? tensor.dtype() : Dtype::Float32);
       }
       arguments.emplace_back();
+    } else if (value.tag() == dispatch::Value::Tag::OptionalTensors) {
+      arguments.emplace_back();  // what a formula needs of it is saved
     } else {
       arguments.push_back(value.own());
     }

@@ -5,6 +5,7 @@
 #include <tenon/autograd/meta.h>
 #include <tenon/dispatch/operator.h>
 #include <tenon/generated/ops.h>
+#include <tenon/sym/size_rules.h>
 
 #include <algorithm>
 #include <charconv>
@@ -26,7 +27,7 @@ int result_index(const schema::Schema& schema, std::string_view name) {
 
 bool same_sizes(const SymInts& a, const SymInts& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                    [](const SymInt& x, const SymInt& y) { return x.same(y) || bool(x == y); });
+                    [](const SymInt& x, const SymInt& y) { return x.same(y) || decide_or(x == y, false); });
 }
 
 // One formula's window on the node.
@@ -49,6 +50,16 @@ class RowGrad final : public ops::Grad {
     const SavedTensor& tensor = find(name);
     int result = result_index(row().schema, name);
     return tensor.unpack(node_.name(), [&] { return node_.own_history(static_cast<size_t>(std::max(result, 0))); });
+  }
+
+  std::vector<std::optional<Tensor>> saved_list(std::string_view name) const override {
+    find(name);
+    std::vector<std::optional<Tensor>> list;
+    for (const RowNode::Saved& saved : node_.saved_)
+      if (saved.name == name && saved.listed)
+        list.push_back(saved.tensor.defined() ? std::optional(saved.tensor.unpack(node_.name(), [] { return Edge(); }))
+                                              : std::nullopt);
+    return list;
   }
 
   bool has(std::string_view name) const override { return find(name).defined(); }
@@ -156,6 +167,12 @@ void RowNode::save_arguments(std::span<const dispatch::Value> arguments, const T
       saved_.push_back({name, SavedTensor()});
       continue;
     }
+    if (value.is_tensors())
+      for (const Tensor& each : value.tensors()) saved_.push_back({name, SavedTensor::input(each), true});
+    if (value.tag() == dispatch::Value::Tag::OptionalTensors)
+      for (const std::optional<Tensor>& each : value.optional_tensors())
+        saved_.push_back({name, each && each->defined() ? SavedTensor::input(*each) : SavedTensor(), true});
+    if (!value.is_tensor()) continue;
     const Tensor& tensor = value.tensor();
     if (!overwritten.defined() || !tensor.is(overwritten)) {
       saved_.push_back({name, SavedTensor::input(tensor)});

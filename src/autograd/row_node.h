@@ -39,6 +39,7 @@ class RowNode final : public Node {
   struct Saved {
     std::string_view name;  // of a rule, which outlives the node
     SavedTensor tensor;
+    bool listed = false;  // one of a list, in its order
   };
   std::vector<std::string_view> names_to_save() const;
   Edge own_history(size_t result);

@@ -14,6 +14,11 @@ std::vector<SavedTensorHooks>& hooks_stack() {
   return stack;
 }
 
+bool& dropping() {
+  thread_local bool on = false;
+  return on;
+}
+
 constexpr KeySet kPlainKeys{DispatchKey::CPU, DispatchKey::CUDA, DispatchKey::Meta, DispatchKey::ADInplaceOrView,
                             DispatchKey::Autograd};
 
@@ -37,6 +42,9 @@ Tensor attach(const Tensor& data, const Edge& history) {
 SavedTensorHooksGuard::SavedTensorHooksGuard(SavedTensorHooks hooks) { hooks_stack().push_back(std::move(hooks)); }
 SavedTensorHooksGuard::~SavedTensorHooksGuard() { hooks_stack().pop_back(); }
 
+DropSavedTensors::DropSavedTensors(bool on) : before_(std::exchange(dropping(), on)) {}
+DropSavedTensors::~DropSavedTensors() { dropping() = before_; }
+
 Tensor detach_below(const Tensor& tensor) {
   // An ordinary tensor needs no operator; one that a layer below watches (tracing, functionalization) must be seen by
   // it.
@@ -48,7 +56,7 @@ Tensor detach_below(const Tensor& tensor) {
 
 SavedTensor SavedTensor::input(const Tensor& tensor) {
   SavedTensor saved;
-  if (!tensor.defined()) return saved;
+  if (!tensor.defined() || dropping()) return saved;
   saved.kind_ = Kind::Input;
   saved.tensor_ = tensor;
   if (!hooks_stack().empty()) saved.history_ = gradient_edge(tensor);
@@ -58,7 +66,7 @@ SavedTensor SavedTensor::input(const Tensor& tensor) {
 
 SavedTensor SavedTensor::output(const Tensor& tensor) {
   SavedTensor saved;
-  if (!tensor.defined()) return saved;
+  if (!tensor.defined() || dropping()) return saved;
   saved.kind_ = Kind::Output;
   saved.tensor_ = detach_below(tensor);
   saved.pack();
@@ -67,6 +75,7 @@ SavedTensor SavedTensor::output(const Tensor& tensor) {
 
 SavedTensor SavedTensor::copy(Tensor detached, Edge history) {
   SavedTensor saved;
+  if (dropping()) return saved;
   saved.kind_ = Kind::Copy;
   saved.tensor_ = std::move(detached);
   saved.history_ = std::move(history);

@@ -1,6 +1,7 @@
 // The methods of Tensor that belong to autograd.
 #include <tenon/autograd/engine.h>
 #include <tenon/autograd/meta.h>
+#include <tenon/sym/size_rules.h>
 
 namespace tenon {
 
@@ -56,7 +57,7 @@ void Tensor::set_grad(const Tensor& gradient) const {
   bool fits =
       expected.dtype == given.dtype && expected.device == given.device && expected.sizes.size() == given.sizes.size();
   for (size_t dim = 0; fits && dim < given.sizes.size(); ++dim)
-    fits = expected.sizes[dim].same(given.sizes[dim]) || bool(expected.sizes[dim] == given.sizes[dim]);
+    fits = same_size(expected.sizes[dim], given.sizes[dim]);
   TENON_CHECK(fits, "[set_grad] expected a gradient {} on {}, got {} on {}", expected.str(), expected.device.str(),
               given.str(), given.device.str());
   autograd::ensure_meta(*this).grad = gradient;

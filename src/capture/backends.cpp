@@ -4,7 +4,11 @@
 #include <tenon/runtime/plan.h>
 #include <tenon/schedule/schedule.h>
 
+#include <unistd.h>
+
 #include <array>
+#include <filesystem>
+#include <fstream>
 
 namespace tenon {
 namespace capture {
@@ -24,8 +28,9 @@ GraphFunction interpreted(const graph::Graph& graph) {
   };
 }
 
-// The captured graph as it is: autograd sees every operator.
-GraphFunction replayed(const graph::Graph& graph) {
+}  // namespace
+
+GraphFunction replay_graph(const graph::Graph& graph) {
   auto kept = std::make_shared<graph::Graph>(graph);
   return [kept](std::span<const Tensor> inputs, std::span<const int64_t> symbols) {
     autograd::SetGradMode restore(autograd::grad_enabled());
@@ -35,6 +40,20 @@ GraphFunction replayed(const graph::Graph& graph) {
     return graph::interpret(*kept, inputs, options);
   };
 }
+
+std::string write_graph(const graph::Graph& graph) {
+  std::string text = graph::to_string(graph);
+  std::filesystem::path folder = std::filesystem::temp_directory_path();
+  std::filesystem::path path = folder / fmt::format("tenon-graph-{:016x}.txt", std::hash<std::string>()(text));
+  std::filesystem::path unfinished = path;
+  unfinished += fmt::format(".{}", ::getpid());
+  std::ofstream(unfinished) << text;
+  std::error_code error;
+  std::filesystem::rename(unfinished, path, error);
+  return error ? "(it could not be written)" : path.string();
+}
+
+namespace {
 
 struct Known {
   std::string_view name;
@@ -51,7 +70,7 @@ constexpr std::array<Known, 3> kBackends = {{
        return aot::compile(graph, requires_grad, grad_enabled, interpreted);
      }},
     {"eager",
-     [](const graph::Graph& graph, const std::vector<bool>&, bool) { return aot::Compiled{replayed(graph), {}, {}, {}}; }},
+     [](const graph::Graph& graph, const std::vector<bool>&, bool) { return aot::Compiled{replay_graph(graph), {}, {}, {}}; }},
 }};
 
 }  // namespace

@@ -1,14 +1,19 @@
 #include "backends.h"
-#include "guards.h"
+#include "outside.h"
 #include "session.h"
 
-#include <tenon/autograd/grad_mode.h>
+#include <tenon/capture/compile.h>
+#include <tenon/capture/marks.h>
 #include <tenon/fake/fake.h>
 #include <tenon/support/counters.h>
 #include <tenon/support/log.h>
 
 #include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <map>
 #include <mutex>
+#include <set>
 #include <shared_mutex>
 
 namespace tenon {
@@ -17,108 +22,56 @@ std::string Explanation::str() const {
   std::string text = fmt::format("{} graph(s), {} recompile(s), {} break(s)\n", entries.size(), recompiles.size(), breaks.size());
   for (size_t at = 0; at < entries.size(); ++at) {
     const Entry& entry = entries[at];
-    text += fmt::format("\ngraph {}{}\n{}", at, entry.eager ? " (runs eagerly)" : "", entry.captured);
+    std::string after = entry.depth > 0 ? fmt::format(" (after {} break(s))", entry.depth) : "";
+    text += fmt::format("\ngraph {}{}{}\n{}", at, entry.eager ? " (runs eagerly)" : "", after, entry.captured);
     text += "guards:\n";
     for (const std::string& guard : entry.guards) text += "  " + guard + "\n";
     if (!entry.forward.empty()) text += "forward after aot:\n" + entry.forward;
     if (!entry.backward.empty()) text += "backward after aot:\n" + entry.backward;
+    if (!entry.why.empty()) text += "ends because: " + entry.why + "\n";
   }
   for (const std::string& reason : recompiles) text += "recompiled: " + reason + "\n";
-  for (const std::string& reason : breaks) text += "ran eagerly: " + reason + "\n";
+  for (const std::string& reason : breaks) text += "broke: " + reason + "\n";
   return text;
+}
+
+namespace {
+
+std::atomic<Stance> current_stance{Stance::Default};
+
+}  // namespace
+
+SetStance::SetStance(Stance stance) : before_(current_stance.exchange(stance)) {}
+SetStance::~SetStance() { current_stance.store(before_); }
+
+void graph_break(const std::string& why) {
+  if (capture::Session* session = capture::Session::current()) session->break_here(why);
 }
 
 namespace capture {
 
 using dispatch::Value;
+using SegmentRef = std::shared_ptr<const Segment>;
 
-struct Entry {
-  Guards guards;
-  aot::Compiled compiled;   // `run` is empty: these calls run eagerly
-  std::string captured;     // the graph as text
-  std::string signature;    // graph and guards as text: equal means that `compiled` serves both
-};
-
-struct CompiledFunction::State {
-  CompileOptions options;
-  mutable std::shared_mutex entries_mutex;   // guards `entries` and what follows
-  std::vector<std::shared_ptr<const Entry>> entries;
-  std::vector<std::shared_ptr<const Entry>> orphans;  // entries whose closure tensor died
-  std::vector<std::string> recompiles, breaks;
-  int64_t compiles = 0;
-  bool gave_up = false;                      // past the recompile limit
-  std::mutex compile_mutex;                  // one capture at a time
-  // Sizes seen at the last capture and the dimensions that have been seen to change, by input.
-  struct History {
-    Ints sizes;
-    std::vector<bool> dynamic;
-  };
-  std::map<std::string, History> history;
-
-  std::vector<bool> dynamic_dims(const std::string& name, const Tensor& tensor) {
-    std::vector<bool> dims(static_cast<size_t>(tensor.dim()), options.dynamic == Dynamic::On);
-    if (options.dynamic != Dynamic::Auto) return dims;
-    History& seen = history[name];
-    if (seen.sizes.size() != dims.size() || seen.dynamic.size() != dims.size()) {
-      seen = {Ints(tensor.sizes()), dims};
-      return dims;
-    }
-    for (size_t dim = 0; dim < dims.size(); ++dim)
-      if (seen.sizes[dim] != tensor.sizes()[dim]) seen.dynamic[dim] = true;
-    seen.sizes = Ints(tensor.sizes());
-    return seen.dynamic;
-  }
-
-  std::vector<Value> capture(std::span<const Tensor> tensors, std::span<const Value> constants, Body body);
-  std::vector<Value> run_eagerly(std::string why, std::span<const Tensor> tensors, Body body);
-};
-
-CompiledFunction::CompiledFunction(CompileOptions options) : state_(std::make_unique<State>()) { state_->options = std::move(options); }
-CompiledFunction::~CompiledFunction() = default;
-
-std::vector<Value> CompiledFunction::call(std::span<const Tensor> tensors, std::span<const Value> constants, Body body) {
-  // Captured inside another capture, or run on fakes: part of what is being captured.
-  if (is_capturing()) return body(tensors);
-  for (size_t at = 0; at < tensors.size(); ++at)
-    TENON_CHECK(tensors[at].defined(), "[compile] argument {} is an undefined tensor", at);
-  bool grad_enabled = autograd::grad_enabled();
-  SmallVector<Tensor, 8> inputs;
-  SmallVector<int64_t, 16> symbols;
-  auto find = [&]() -> std::shared_ptr<const Entry> {
-    std::shared_lock lock(state_->entries_mutex);
-    for (const auto& entry : state_->entries)
-      if (entry->guards.check(tensors, constants, grad_enabled, inputs, symbols)) return entry;
-    return nullptr;
-  };
-  std::shared_ptr<const Entry> entry = find();
-  if (!entry) {
-    std::lock_guard one_at_a_time(state_->compile_mutex);
-    entry = find();
-    if (!entry) return state_->capture(tensors, constants, body);
-  }
-  if (!entry->compiled.run) return body(tensors);
-  return entry->compiled.run(inputs.span(), symbols.span());
-}
-
-std::vector<Value> CompiledFunction::State::run_eagerly(std::string why, std::span<const Tensor> tensors, Body body) {
-  TENON_CHECK(!options.fullgraph, "[compile] the function cannot be captured as one graph (fullgraph): {}", why);
-  TENON_LOG(Breaks, "ran eagerly: {}", why);
-  counter("graph_breaks").add();
-  {
-    std::unique_lock lock(entries_mutex);
-    breaks.push_back(std::move(why));
-  }
-  return body(tensors);
+std::vector<Tensor> run_disabled(std::span<const Tensor> tensors, std::function<std::vector<Tensor>(std::span<const Tensor>)> action) {
+  Session* session = Session::current();
+  TENON_ASSERT(session, "a disabled function asked for a break outside of a capture");
+  std::vector<Tensor> fakes;
+  for (const Tensor& tensor : tensors) fakes.push_back(session->stand_in(tensor));
+  return session->act_on("a function marked disable() was called", fakes, std::move(action));
 }
 
 namespace {
+
+constexpr size_t kMostChildren = 8;
+constexpr size_t kDeepest = 64;
 
 // What the symbols that an error mentions stood for: " (with s0 = 3)".
 std::string symbols_in(const std::string& text, sym::ShapeEnv& env) {
   std::vector<std::string> words;
   for (int32_t id = 0; id < env.pool().symbol_count(); ++id) {
     sym::Expr symbol = env.pool().symbol(id);
-    std::optional<int64_t> hint = env.hint(symbol);
+    std::optional<int64_t> hint = symbol.is_real() ? std::nullopt : env.hint(symbol);
     size_t at = text.find(symbol.name());
     if (!hint || at == std::string::npos) continue;
     size_t end = at + symbol.name().size();
@@ -129,97 +82,402 @@ std::string symbols_in(const std::string& text, sym::ShapeEnv& env) {
   return words.empty() ? "" : fmt::format(" (with {})", fmt::join(words, ", "));
 }
 
+bool verifies_captures() {
+  static const bool on = [] {
+    const char* value = std::getenv("TENON_VERIFY_CAPTURE");
+    return value && std::string_view(value) != "0" && *value;
+  }();
+  return on;
+}
+
+// The first line in which two graphs differ, from each.
+std::pair<std::string, std::string> first_difference(const std::string& a, const std::string& b) {
+  size_t from = 0;
+  for (;;) {
+    size_t end_a = a.find('\n', from), end_b = b.find('\n', from);
+    std::string line_a = a.substr(from, end_a - from), line_b = b.substr(from, end_b - from);
+    if (line_a != line_b || end_a == std::string::npos) return {line_a, line_b};
+    from = end_a + 1;
+  }
+}
+
 }  // namespace
 
-std::vector<Value> CompiledFunction::State::capture(std::span<const Tensor> tensors, std::span<const Value> constants, Body body) {
-  bool grad_enabled = autograd::grad_enabled();
-  std::string reason;
-  {
-    std::unique_lock lock(entries_mutex);
-    if (!entries.empty()) reason = entries.back()->guards.explain(tensors, constants, grad_enabled);
-    // A graph whose closure tensor is gone can never run again, but what was compiled may serve the graph captured anew.
-    auto lost = std::stable_partition(entries.begin(), entries.end(), [](const auto& entry) { return !entry->guards.lost_closure(); });
-    orphans.insert(orphans.end(), lost, entries.end());
-    entries.erase(lost, entries.end());
+struct CompiledFunction::State {
+  CompileOptions options;
+  mutable std::shared_mutex tree_mutex;      // guards `roots`, all children, and what follows
+  std::vector<SegmentRef> roots;
+  std::vector<std::string> recompiles, breaks;
+  int64_t compiles = 0;
+  bool gave_up = false;                      // past the recompile limit
+  std::recursive_mutex compile_mutex;        // one capture at a time; a disabled function may call its caller
+  // Sizes seen at the last capture and the dimensions that have been seen to change, by input.
+  struct History {
+    Ints sizes;
+    std::vector<bool> dynamic;
+  };
+  std::map<std::string, History> history;
+  // What was compiled, by the text of the graph: segments that do the same share it.
+  std::map<std::string, aot::Compiled> plans;
+
+  std::vector<graph::DimPolicy> policies(const std::string& name, const Tensor& tensor);
+  void note_break(const std::string& why);
+  // Goes on where nothing that was compiled fits: `path` was run, and none of `level` comes next.
+  std::vector<Value> capture_from(std::vector<SegmentRef> path, const std::vector<SegmentRef>* level, Frame& frame,
+                                  std::span<const Value> numbers, Body body);
+  // Why no root fits the call; empty if there is none yet.
+  std::string why_new(const Frame& frame);
+
+  // A segment of these whose guards hold for the frame; null, and the frame as it was, if there is none.
+  SegmentRef find(const std::vector<SegmentRef>& segments, Frame& frame) const {
+    std::shared_lock lock(tree_mutex);
+    size_t inputs = frame.inputs.size(), symbols = frame.symbols.size();
+    for (const SegmentRef& segment : segments) {
+      if (segment->guards.check(frame)) return segment;
+      frame.inputs.resize(inputs);
+      frame.symbols.resize(symbols);
+    }
+    return nullptr;
   }
-  if (static_cast<int>(entries.size()) >= options.recompile_limit) {
-    if (!std::exchange(gave_up, true))
-      warn_once(fmt::format("recompile limit {}", static_cast<const void*>(this)),
-                fmt::format("a compiled function was compiled {} times, the limit; calls that fit none of them run eagerly from now on (last: {})",
-                            entries.size(), reason));
-    return run_eagerly(fmt::format("the recompile limit of {} is reached: {}", options.recompile_limit, reason), tensors, body);
-  }
-  auto entry = std::make_shared<Entry>();
-  std::string broken;
-  bool reused = false;
-  std::vector<bool> requires_grad;
-  {
-    Session session([this](const std::string& name, const Tensor& tensor) { return dynamic_dims(name, tensor); });
+};
+
+// One run of the user's function on fakes: all of it is new, or a path through the tree that was taken before and goes on from there.
+class Capture {
+ public:
+  Capture(CompiledFunction::State& state, Frame& frame, std::span<const Value> numbers, std::vector<SegmentRef> path, Body body)
+      : state_(state), frame_(frame), numbers_(numbers), path_(std::move(path)), body_(body) {}
+
+  // `verify`: the whole path is known; an Error if the function does something else now.
+  std::vector<Value> run(bool verify = false) {
+    verify_ = verify;
+    Session::Options options;
+    options.scalar_outputs = state_.options.capture_scalar_outputs;
+    options.dynamic_shape_ops = state_.options.capture_dynamic_output_shape_ops;
+    options.fullgraph = state_.options.fullgraph;
+    options.argument_names = state_.options.argument_names;
+    for (const SegmentRef& segment : path_) known_policies_.insert(known_policies_.end(), segment->policies.begin(), segment->policies.end());
+    Session session([this](size_t input, const std::string& name, const Tensor& tensor) { return policies(input, name, tensor); },
+                    std::move(options), frame_);
+    session_ = &session;
+    session.finish_piece = [this](Piece piece) { return finish(std::move(piece)); };
     std::vector<Tensor> fakes;
-    for (size_t at = 0; at < tensors.size(); ++at) fakes.push_back(session.add_argument(tensors[at], static_cast<int32_t>(at)));
+    for (size_t at = 0; at < frame_.arguments.size(); ++at)
+      fakes.push_back(session.add_argument(frame_.arguments[at], static_cast<int32_t>(at)));
+    std::vector<Value> numbers;
+    for (const Value& number : numbers_)
+      numbers.push_back(state_.options.dynamic == Dynamic::Off ? number : session.add_number(number));
+    std::string broken;
     try {
-      session.run(fakes, body);
+      session.run(fakes, numbers, body_);
     } catch (const GraphBreak& graph_break) {
       broken = graph_break.what();
     } catch (const fake::NeedsData& needs_data) {
       broken = needs_data.what();
     } catch (const DataDependentError& data_dependent) {
+      if (state_.options.fullgraph) throw;
       broken = data_dependent.what();
     } catch (const Error& error) {
-      std::string meaning = symbols_in(error.what(), *session.inputs().env());
+      std::string meaning = symbols_in(error.what(), *session.env());
       if (meaning.empty()) throw;
       throw Error(error.what() + meaning);
     }
-    entry->guards = Guards(session, tensors, constants, grad_enabled);
-    if (broken.empty()) {
-      const graph::Graph& graph = session.recorder().graph();
-      entry->captured = graph::to_string(graph);
-      TENON_LOG(Graph, "captured:\n{}", entry->captured);
-      for (const Tensor& real : session.reals) requires_grad.push_back(real.requires_grad());
-      entry->guards.set_sizes(session.inputs().finish());
-      entry->signature = entry->captured + fmt::format("{}", fmt::join(entry->guards.describe(), "\n"));
-      for (const auto& orphan : orphans)
-        if (orphan->signature == entry->signature) {
-          entry->compiled = orphan->compiled;
-          reused = true;
-          break;
-        }
-      if (!reused) entry->compiled = compile_with(options.backend, graph, requires_grad, grad_enabled);
-    }
+    if (!broken.empty()) return run_eagerly(std::move(broken));
+    fakes.clear();
+    session.check_nothing_escaped();
+    return std::move(results_);
+  }
+
+ private:
+  std::vector<graph::DimPolicy> policies(size_t input, const std::string& name, const Tensor& tensor) {
+    std::vector<graph::DimPolicy> dims = input < known_policies_.size() ? known_policies_[input] : state_.policies(name, tensor);
+    if (input >= known_policies_.size()) new_policies_.push_back(dims);
+    return dims;
+  }
+
+  size_t finish(Piece piece) {
+    std::string captured = graph::to_string(piece.graph);
+    if (depth_ < path_.size()) return follow(*path_[depth_], piece, captured);
+    TENON_CHECK(!verify_, "[compile] TENON_VERIFY_CAPTURE: the function goes on with{}\n  where it ended when it was captured: {}",
+                captured, kAdvice);
+    auto segment = std::make_shared<Segment>();
+    segment->captured = std::move(captured);
+    TENON_LOG(Graph, "captured:\n{}", segment->captured);
+    segment->inputs = std::move(piece.inputs);
+    segment->register_count = piece.register_count;
+    segment->tensor_count = piece.tensor_count;
+    segment->bound = std::move(piece.bound);
+    segment->end = std::move(piece.end);
+    segment->why = piece.why;
+    segment->policies = std::exchange(new_policies_, {});
+    segment->guards = Guards(*session_, from_, depth_ == 0 ? &frame_ : nullptr);
+    bool shared = compile(*segment, piece);
     // Compiling may have asked more of the sizes.
-    entry->guards.set_sizes(session.inputs().finish());
+    segment->guards.set_sizes(*session_, from_);
+    from_ = session_->progress();
+    TENON_ASSERT(segment->guards.check(frame_), "a new graph refuses its own arguments: {}", segment->guards.explain(frame_));
+    for (const std::string& line : segment->guards.describe()) TENON_LOG(Guards, "{}", line);
+    attach(segment, shared);
+    ++depth_;
+    size_t registers = frame_.registers.size() + segment->register_count;
+    results_ = segment->run(frame_);
+    segment->end_registers = segment->returns() ? 0 : frame_.registers.size() - registers;
+    return segment->end_registers;
   }
-  SmallVector<Tensor, 8> inputs;
-  SmallVector<int64_t, 16> symbols;
-  TENON_ASSERT(entry->guards.check(tensors, constants, grad_enabled, inputs, symbols), "a new graph refuses its own arguments: {}",
-               entry->guards.explain(tensors, constants, grad_enabled));
-  TENON_CHECK(broken.empty() || !options.fullgraph, "[compile] the function cannot be captured as one graph (fullgraph): {}", broken);
-  {
-    std::unique_lock lock(entries_mutex);
-    entries.push_back(entry);
-    if (broken.empty() && !reused) ++compiles;
-    if (!reason.empty() && !reused) recompiles.push_back(reason);
+
+  // Known already: the function must do what it did. The frame holds what came of it.
+  size_t follow(const Segment& known, const Piece& piece, const std::string& captured) {
+    if (captured != known.captured || piece.end.index() != known.end.index()) {
+      auto [before, now] = first_difference(known.captured, captured);
+      fail("[compile] {}the function no longer does what was captured:\n  captured: {}\n  now:      {}\n  {}",
+           verify_ ? "TENON_VERIFY_CAPTURE: " : "", before, now, kAdvice);
+    }
+    from_ = session_->progress();
+    parent_ = path_[depth_++];
+    return known.end_registers;
   }
-  counter("compiles").add(broken.empty() && !reused ? 1 : 0);
-  if (!reason.empty() && !reused) {
+
+  // Whether it was compiled before.
+  bool compile(Segment& segment, const Piece& piece) {
+    const graph::Graph& graph = piece.graph;
+    if (graph.nodes.empty()) {
+      segment.compiled = {replay_graph(graph), {}, {}, {}};
+      return depth_ > 0;
+    }
+    std::string key = segment.captured;
+    for (bool requires_grad : piece.requires_grad) key += requires_grad ? '1' : '0';
+    key += frame_.grad_enabled ? "g" : "-";
+    std::set<int32_t> symbols;
+    auto use = [&](int32_t id) { symbols.insert(id); };
+    for (const graph::ValueInfo& value : graph.values) graph::each_symbol(value.meta, use);
+    for (const graph::Node& node : graph.nodes)
+      for (const graph::Argument& argument : node.args) graph::each_symbol(argument, use);
+    for (int32_t id : symbols) key += fmt::format(" {}={}", graph.env->pool().symbol(id).name(), id);
+    for (const graph::Node& node : graph.nodes) key += fmt::format(" {}", static_cast<const void*>(&*node.op));
+    for (const sym::Guard& check : graph.env->deferred_checks()) key += fmt::format(" check {}", check.condition.str());
+    if (auto found = state_.plans.find(key); found != state_.plans.end()) {
+      segment.compiled = found->second;
+      return true;
+    }
+    size_t guards = session_->env()->guards().size(), checks = session_->env()->deferred_checks().size();
+    try {
+      segment.compiled = compile_with(state_.options.backend, graph, piece.requires_grad, frame_.grad_enabled);
+    } catch (const std::exception& error) {
+      if (!state_.options.backend.custom()) throw;
+      if (state_.options.eager_on_backend_error) {
+        warn_once(fmt::format("backend {}", static_cast<const void*>(&state_)),
+                  fmt::format("a backend failed ({}): the graph is interpreted", error.what()));
+        segment.compiled = {replay_graph(graph), {}, {}, {}};
+        return false;
+      }
+      throw Error(fmt::format("[compile] the backend failed: {}\n  its graph is in {}", error.what(), write_graph(graph)));
+    }
+    // What lowering asked of the sizes stands in the guards of this segment alone.
+    bool asked = session_->env()->guards().size() != guards || session_->env()->deferred_checks().size() != checks;
+    if (!asked) state_.plans.emplace(std::move(key), segment.compiled);
+    return false;
+  }
+
+  void attach(const SegmentRef& segment, bool shared) {
+    std::unique_lock lock(state_.tree_mutex);
+    if (!shared) {
+      ++state_.compiles;
+      counter("compiles").add();
+    }
+    if (!segment->why.empty()) {
+      state_.breaks.push_back(segment->why);
+      counter("graph_breaks").add();
+      TENON_LOG(Breaks, "{}", segment->why);
+    }
+    bool fits = !detached_ && depth_ < kDeepest && (!parent_ || parent_->children.size() < kMostChildren);
+    if (!fits) {
+      if (!std::exchange(detached_, true))
+        TENON_LOG(Breaks, "not kept: {}", parent_ && parent_->children.size() >= kMostChildren
+                                               ? fmt::format("more than {} ways to go on from one break", kMostChildren)
+                                               : fmt::format("more than {} breaks in one call", kDeepest));
+    } else if (parent_) {
+      parent_->children.push_back(segment);
+    } else {
+      state_.roots.push_back(segment);
+    }
+    parent_ = segment;
+  }
+
+  // Something that can neither be recorded nor done between two graphs.
+  std::vector<Value> run_eagerly(std::string why) {
+    TENON_CHECK(!state_.options.fullgraph, "[compile] the function cannot be captured as one graph (fullgraph): {}", why);
+    TENON_CHECK(!session_->broke, "[compile] the function cannot go on after a graph break: {}", why);
+    auto segment = std::make_shared<Segment>();
+    segment->guards = Guards(*session_, from_, &frame_);
+    segment->eager = true;
+    segment->why = why;
+    state_.note_break(why);
+    {
+      std::unique_lock lock(state_.tree_mutex);
+      state_.roots.push_back(segment);
+    }
+    Outside outside(*session_);
+    return body_(frame_.arguments, numbers_);
+  }
+
+  static constexpr const char* kAdvice = "state that a compiled function reads must be an argument or a Cell";
+
+  CompiledFunction::State& state_;
+  Frame& frame_;
+  std::span<const Value> numbers_;
+  std::vector<SegmentRef> path_;   // taken before; the frame holds what came of it
+  Body body_;
+  Session* session_ = nullptr;
+  Progress from_;
+  SegmentRef parent_;
+  size_t depth_ = 0;
+  bool detached_ = false;          // what follows is not kept
+  bool verify_ = false;
+  std::vector<std::vector<graph::DimPolicy>> known_policies_, new_policies_;
+  std::vector<Value> results_;
+};
+
+CompiledFunction::CompiledFunction(CompileOptions options) : state_(std::make_unique<State>()) {
+  TENON_CHECK(options.recompile_limit > 0, "[compile] expected a recompile_limit of at least 1, got {}", options.recompile_limit);
+  state_->options = std::move(options);
+}
+CompiledFunction::~CompiledFunction() = default;
+
+std::vector<graph::DimPolicy> CompiledFunction::State::policies(const std::string& name, const Tensor& tensor) {
+  using Kind = graph::DimPolicy::Kind;
+  auto rank = static_cast<size_t>(tensor.dim());
+  std::vector<graph::DimPolicy> dims(rank);
+  History& seen = history[name];
+  if (seen.sizes.size() != rank || seen.dynamic.size() != rank) seen = {Ints(tensor.sizes()), std::vector<bool>(rank)};
+  for (size_t dim = 0; dim < rank; ++dim) {
+    if (seen.sizes[dim] != tensor.sizes()[dim]) seen.dynamic[dim] = true;
+    bool dynamic = options.dynamic == Dynamic::On || (options.dynamic == Dynamic::Auto && seen.dynamic[dim]);
+    DimMark mark = mark_of(tensor, static_cast<int64_t>(dim));
+    switch (mark.mark) {
+      case Mark::None: break;
+      case Mark::Dynamic:
+        dynamic = tensor.sizes()[dim] >= mark.min && tensor.sizes()[dim] <= mark.max;
+        dims[dim].range = {mark.min, mark.max};
+        break;
+      case Mark::MaybeDynamic: dynamic = true; break;
+      case Mark::Static: dynamic = false; break;
+      case Mark::Unbacked: break;
+    }
+    dims[dim].kind = mark.mark == Mark::Unbacked ? Kind::Unbacked : dynamic ? Kind::Dynamic : Kind::Static;
+  }
+  seen.sizes = Ints(tensor.sizes());
+  return dims;
+}
+
+void CompiledFunction::State::note_break(const std::string& why) {
+  TENON_LOG(Breaks, "ran eagerly: {}", why);
+  counter("graph_breaks").add();
+  std::unique_lock lock(tree_mutex);
+  breaks.push_back(why);
+}
+
+std::vector<Value> CompiledFunction::call(std::span<const Tensor> tensors, std::span<const Value> numbers,
+                                          std::span<const Value> constants, Body body) {
+  // Captured inside another capture, or run on fakes: part of what is being captured.
+  if (is_capturing()) return body(tensors, numbers);
+  for (size_t at = 0; at < tensors.size(); ++at)
+    TENON_CHECK(tensors[at].defined(), "[compile] argument {} is an undefined tensor", at);
+  Stance stance = current_stance.load(std::memory_order_relaxed);
+  if (stance == Stance::ForceEager) return body(tensors, numbers);
+  Frame frame;
+  frame.arguments = tensors;
+  frame.constants = constants;
+  frame.grad_enabled = autograd::grad_enabled();
+  FlatValues with_numbers;
+  if (state_->options.dynamic == Dynamic::Off && !numbers.empty()) {
+    for (const Value& constant : constants) with_numbers.push_back(constant);
+    for (const Value& number : numbers) with_numbers.push_back(number);
+    frame.constants = with_numbers.span();
+  } else {
+    for (const Value& number : numbers) frame.numbers.push_back(graph::symbol_bits(number));
+  }
+  std::vector<SegmentRef> path;
+  const std::vector<SegmentRef>* level = &state_->roots;
+  for (;;) {
+    SegmentRef segment = state_->find(*level, frame);
+    if (!segment) return state_->capture_from(std::move(path), level, frame, numbers, body);
+    if (segment->eager) return body(tensors, numbers);
+    std::vector<Value> results = segment->run(frame);
+    if (segment->returns()) {
+      if (verifies_captures()) {
+        path.push_back(segment);
+        Capture(*state_, frame, numbers, std::move(path), body).run(true);
+      }
+      return results;
+    }
+    path.push_back(std::move(segment));
+    level = &path.back()->children;
+  }
+}
+
+std::vector<Value> CompiledFunction::State::capture_from(std::vector<SegmentRef> path, const std::vector<SegmentRef>* level, Frame& frame,
+                                                         std::span<const Value> numbers, Body body) {
+  std::unique_lock one_at_a_time(compile_mutex, std::defer_lock);
+  if (options.eager_while_compiling && path.empty()) {
+    if (!one_at_a_time.try_lock()) return body(frame.arguments, numbers);
+  } else {
+    one_at_a_time.lock();
+  }
+  // Another thread may have been here in the meantime.
+  while (SegmentRef segment = find(*level, frame)) {
+    if (segment->eager) return body(frame.arguments, numbers);
+    std::vector<Value> results = segment->run(frame);
+    if (segment->returns()) return results;
+    path.push_back(std::move(segment));
+    level = &path.back()->children;
+  }
+  std::string reason = path.empty() ? why_new(frame) : "";
+  bool again = !reason.empty();
+  if (again) {
+    bool refuses = options.error_on_recompile || current_stance.load() == Stance::FailOnRecompile;
+    TENON_CHECK(!refuses, "[compile] a recompile was needed and is refused ({}): {}",
+                options.error_on_recompile ? "error_on_recompile" : "Stance::FailOnRecompile", reason);
+    if (options.guard_fail) options.guard_fail(reason);
+  }
+  if (path.empty() && static_cast<int>(roots.size()) >= options.recompile_limit) {
+    if (!std::exchange(gave_up, true))
+      warn_once(fmt::format("recompile limit {}", static_cast<const void*>(this)),
+                fmt::format("a compiled function was compiled {} times, the limit; calls that fit none of them run eagerly from now on (last: {})",
+                            roots.size(), reason));
+    note_break(fmt::format("the recompile limit of {} is reached: {}", options.recompile_limit, reason));
+    TENON_CHECK(!options.fullgraph, "[compile] the function cannot be captured as one graph (fullgraph): the recompile limit of {} is reached: {}",
+                options.recompile_limit, reason);
+    return body(frame.arguments, numbers);
+  }
+  int64_t before = compiles;
+  std::vector<Value> results = Capture(*this, frame, numbers, std::move(path), body).run();
+  if (again && compiles != before) {
     counter("recompiles").add();
     TENON_LOG(Recompiles, "{}", reason);
+    std::unique_lock lock(tree_mutex);
+    recompiles.push_back(std::move(reason));
   }
-  for (const std::string& line : entry->guards.describe()) TENON_LOG(Guards, "{}", line);
-  if (!broken.empty()) return run_eagerly(std::move(broken), tensors, body);
-  return entry->compiled.run(inputs.span(), symbols.span());
+  return results;
+}
+
+std::string CompiledFunction::State::why_new(const Frame& frame) {
+  std::unique_lock lock(tree_mutex);
+  std::string reason;
+  if (!roots.empty()) reason = roots.back()->guards.explain(frame);
+  // A graph whose closure tensor is gone can never run again; what was compiled may serve the graph captured anew.
+  std::erase_if(roots, [](const SegmentRef& root) { return root->guards.lost_closure(); });
+  return reason;
 }
 
 int64_t CompiledFunction::compile_count() const {
-  std::shared_lock lock(state_->entries_mutex);
+  std::shared_lock lock(state_->tree_mutex);
   return state_->compiles;
 }
 
 void CompiledFunction::reset() {
   std::lock_guard no_capture(state_->compile_mutex);
-  std::unique_lock lock(state_->entries_mutex);
-  state_->entries.clear();
-  state_->orphans.clear();
+  std::unique_lock lock(state_->tree_mutex);
+  state_->roots.clear();
+  state_->plans.clear();
   state_->recompiles.clear();
   state_->breaks.clear();
   state_->history.clear();
@@ -227,14 +485,21 @@ void CompiledFunction::reset() {
   state_->gave_up = false;
 }
 
+namespace {
+
+void explain_tree(const Segment& segment, int depth, Explanation& explanation) {
+  auto text = [](const std::shared_ptr<graph::Graph>& graph) { return graph ? graph::to_string(*graph) : std::string(); };
+  explanation.entries.push_back({segment.captured, text(segment.compiled.joint), text(segment.compiled.forward),
+                                 text(segment.compiled.backward), segment.guards.describe(), segment.eager, depth, segment.why});
+  for (const SegmentRef& child : segment.children) explain_tree(*child, depth + 1, explanation);
+}
+
+}  // namespace
+
 Explanation CompiledFunction::explain() const {
-  std::shared_lock lock(state_->entries_mutex);
+  std::shared_lock lock(state_->tree_mutex);
   Explanation explanation;
-  for (const auto& entry : state_->entries) {
-    auto text = [](const std::shared_ptr<graph::Graph>& graph) { return graph ? graph::to_string(*graph) : std::string(); };
-    explanation.entries.push_back({entry->captured, text(entry->compiled.joint), text(entry->compiled.forward),
-                                   text(entry->compiled.backward), entry->guards.describe(), !entry->compiled.run});
-  }
+  for (const SegmentRef& root : state_->roots) explain_tree(*root, 0, explanation);
   explanation.recompiles = state_->recompiles;
   explanation.breaks = state_->breaks;
   return explanation;

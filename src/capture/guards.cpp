@@ -1,4 +1,5 @@
-#include "guards.h"
+#include "segment.h"
+#include "session.h"
 
 namespace tenon::capture {
 namespace {
@@ -43,32 +44,43 @@ std::vector<int32_t> identity(std::span<const Tensor> tensors) {
 
 }  // namespace
 
-Guards::Guards(const Session& session, std::span<const Tensor> arguments, std::span<const dispatch::Value> constants, bool grad_enabled)
-    : grad_enabled_(grad_enabled), argument_count_(arguments.size()), same_as_(identity(arguments)), sources_(session.sources),
-      cells_(session.plain_cells), distinct_inputs_(session.writes) {
-  for (const dispatch::Value& constant : constants) constants_.push_back(constant.own());
-  const graph::Graph& graph = const_cast<Session&>(session).recorder().graph();
-  for (size_t at = 0; at < session.reals.size(); ++at) {
-    const Tensor& real = session.reals[at];
-    tensors_.push_back({real.dtype(), real.device(), real.dim(), real.requires_grad(),
-                        graph.values[static_cast<size_t>(graph.inputs[at])].name});
+Guards::Guards(Session& session, const Progress& from, const Frame* root)
+    : is_root_(root != nullptr), sources_(session.sources.begin() + static_cast<ptrdiff_t>(from.inputs), session.sources.end()),
+      cells_(session.plain_cells.begin() + static_cast<ptrdiff_t>(from.cells), session.plain_cells.end()),
+      distinct_inputs_(session.writes) {
+  if (root) {
+    grad_enabled_ = root->grad_enabled;
+    argument_count_ = root->arguments.size();
+    same_as_ = identity(root->arguments);
+    for (const dispatch::Value& constant : root->constants) constants_.push_back(constant.own());
   }
+  for (size_t at = from.inputs; at < session.reals.size(); ++at) {
+    const Tensor& real = session.reals[at];
+    tensors_.push_back({real.dtype(), real.device(), real.dim(), real.requires_grad(), session.names[at]});
+  }
+  set_sizes(session, from);
 }
 
-std::optional<std::string> Guards::collect(std::span<const Tensor> arguments, SmallVector<Tensor, 8>& inputs) const {
-  inputs.clear();
+void Guards::set_sizes(Session& session, const Progress& from) { sizes_ = session.inputs().finish(from.sizes); }
+
+std::optional<std::string> Guards::collect(Frame& frame) const {
   for (size_t at = 0; at < sources_.size(); ++at) {
-    if (const auto* position = std::get_if<int32_t>(&sources_[at])) {
-      inputs.push_back(arguments[static_cast<size_t>(*position)]);
-    } else if (const auto* cell = std::get_if<Ref<CellState>>(&sources_[at])) {
-      inputs.push_back(std::get<Tensor>((*cell)->content));
+    const InputSource& source = sources_[at];
+    if (const auto* argument = std::get_if<Argument>(&source)) {
+      frame.inputs.push_back(frame.arguments[static_cast<size_t>(argument->position)]);
+    } else if (const auto* cell = std::get_if<Ref<CellState>>(&source)) {
+      const auto* content = std::get_if<Tensor>(&(*cell)->content);
+      if (!content) return fmt::format("cell '{}' holds no tensor", tensors_[at].name);
+      frame.inputs.push_back(*content);
+    } else if (const auto* computed = std::get_if<Register>(&source)) {
+      frame.inputs.push_back(frame.registers[static_cast<size_t>(computed->index)]);
     } else {
-      Ref<TensorImpl> alive = std::get<ClosureTensor>(sources_[at]).tensor.lock();
+      Ref<TensorImpl> alive = std::get<ClosureTensor>(source).tensor.lock();
       if (!alive) return fmt::format("the closure tensor '{}' is gone", tensors_[at].name);
-      inputs.push_back(Tensor(std::move(alive)));
+      frame.inputs.push_back(Tensor(std::move(alive)));
     }
     const TensorGuard& guard = tensors_[at];
-    const Tensor& input = inputs.back();
+    const Tensor& input = frame.inputs.back();
     if (!input.defined()) return fmt::format("tensor '{}' is undefined", guard.name);
     const TensorImpl& impl = *input.impl();
     if (impl.dtype != guard.dtype)
@@ -83,47 +95,62 @@ std::optional<std::string> Guards::collect(std::span<const Tensor> arguments, Sm
   return std::nullopt;
 }
 
-bool Guards::check(std::span<const Tensor> arguments, std::span<const dispatch::Value> constants, bool grad_enabled,
-                   SmallVector<Tensor, 8>& inputs, SmallVector<int64_t, 16>& symbols) const {
-  if (grad_enabled != grad_enabled_ || arguments.size() != argument_count_ || constants.size() != constants_.size()) return false;
-  for (size_t at = 0; at < constants.size(); ++at)
-    if (!same_constant(constants[at], constants_[at])) return false;
-  for (size_t at = 0; at < arguments.size(); ++at)
-    for (size_t before = 0; before <= at; ++before)
-      if (arguments[before].is(arguments[at])) {
-        if (same_as_[at] != static_cast<int32_t>(before)) return false;
-        break;
-      }
+bool Guards::check(Frame& frame) const {
+  if (is_root_) {
+    if (frame.grad_enabled != grad_enabled_ || frame.arguments.size() != argument_count_ || frame.constants.size() != constants_.size())
+      return false;
+    for (size_t at = 0; at < constants_.size(); ++at)
+      if (!same_constant(frame.constants[at], constants_[at])) return false;
+    for (size_t at = 0; at < argument_count_; ++at)
+      for (size_t before = 0; before <= at; ++before)
+        if (frame.arguments[before].is(frame.arguments[at])) {
+          if (same_as_[at] != static_cast<int32_t>(before)) return false;
+          break;
+        }
+  }
   for (const auto& [cell, content] : cells_)
     if (!same_content(cell->content, content)) return false;
-  if (collect(arguments, inputs)) return false;
+  if (collect(frame)) return false;
   if (distinct_inputs_)
-    for (size_t at = 0; at < inputs.size(); ++at)
+    for (size_t at = 0; at < frame.inputs.size(); ++at)
       for (size_t before = 0; before < at; ++before)
-        if (inputs[at].is(inputs[before])) return false;
-  return sizes_.check(inputs.span(), {}, symbols);
+        if (frame.inputs[at].is(frame.inputs[before])) return false;
+  return sizes_.check(frame.inputs.span(), frame.numbers.span(), frame.symbols);
 }
 
-std::string Guards::explain(std::span<const Tensor> arguments, std::span<const dispatch::Value> constants, bool grad_enabled) const {
-  if (grad_enabled != grad_enabled_) return fmt::format("grad mode: expected {}", grad_enabled_ ? "on" : "off");
-  if (arguments.size() != argument_count_) return fmt::format("expected {} tensors, got {}", argument_count_, arguments.size());
-  for (size_t at = 0; at < std::min(constants.size(), constants_.size()); ++at)
-    if (!same_constant(constants[at], constants_[at]))
-      return fmt::format("number {}: expected {}, got {}", at, constants_[at].str(), constants[at].str());
-  std::vector<int32_t> now = identity(arguments);
+std::optional<std::string> Guards::same_call(const Frame& frame) const {
+  if (frame.grad_enabled != grad_enabled_) return fmt::format("grad mode: expected {}", grad_enabled_ ? "on" : "off");
+  if (frame.arguments.size() != argument_count_)
+    return fmt::format("expected {} tensors, got {}", argument_count_, frame.arguments.size());
+  for (size_t at = 0; at < std::min(frame.constants.size(), constants_.size()); ++at)
+    if (!same_constant(frame.constants[at], constants_[at]))
+      return fmt::format("number {}: expected {}, got {}", at, constants_[at].str(), frame.constants[at].str());
+  auto name = [&](size_t argument) {
+    for (size_t at = 0; at < sources_.size(); ++at)
+      if (const auto* source = std::get_if<Argument>(&sources_[at]); source && static_cast<size_t>(source->position) == argument)
+        return tensors_[at].name;
+    return fmt::format("arg{}", argument);
+  };
+  std::vector<int32_t> now = identity(frame.arguments);
   for (size_t at = 0; at < now.size(); ++at)
     if (now[at] != same_as_[at])
-      return same_as_[at] == static_cast<int32_t>(at) ? fmt::format("arg{} is arg{}", now[at], at)
-                                                      : fmt::format("arg{} is not arg{}", same_as_[at], at);
+      return same_as_[at] == static_cast<int32_t>(at) ? fmt::format("{} is {}", name(static_cast<size_t>(now[at])), name(at))
+                                                      : fmt::format("{} is not {}", name(static_cast<size_t>(same_as_[at])), name(at));
+  return std::nullopt;
+}
+
+std::string Guards::explain(Frame frame) const {
+  if (is_root_)
+    if (std::optional<std::string> reason = same_call(frame)) return *reason;
   for (const auto& [cell, content] : cells_)
     if (!same_content(cell->content, content))
       return fmt::format("cell '{}': expected {}, got {}", cell->name, content_text(content), content_text(cell->content));
-  SmallVector<Tensor, 8> inputs;
-  if (std::optional<std::string> reason = collect(arguments, inputs)) return *reason;
-  for (size_t at = 0; distinct_inputs_ && at < inputs.size(); ++at)
-    for (size_t before = 0; before < at; ++before)
-      if (inputs[at].is(inputs[before])) return fmt::format("{} is {}", tensors_[before].name, tensors_[at].name);
-  return sizes_.explain(inputs.span(), {});
+  size_t first = frame.inputs.size();
+  if (std::optional<std::string> reason = collect(frame)) return *reason;
+  for (size_t at = first; distinct_inputs_ && at < frame.inputs.size(); ++at)
+    for (size_t before = first; before < at; ++before)
+      if (frame.inputs[at].is(frame.inputs[before])) return fmt::format("{} is {}", tensors_[before - first].name, tensors_[at - first].name);
+  return sizes_.explain(frame.inputs.span(), frame.numbers.span(), {frame.symbols.begin(), frame.symbols.end()});
 }
 
 bool Guards::lost_closure() const {
@@ -134,7 +161,7 @@ bool Guards::lost_closure() const {
 
 std::vector<std::string> Guards::describe() const {
   std::vector<std::string> lines;
-  lines.push_back(fmt::format("grad mode is {}", grad_enabled_ ? "on" : "off"));
+  if (is_root_) lines.push_back(fmt::format("grad mode is {}", grad_enabled_ ? "on" : "off"));
   for (const dispatch::Value& constant : constants_) lines.push_back(fmt::format("a number is {}", constant.str()));
   for (const TensorGuard& guard : tensors_)
     lines.push_back(fmt::format("{}: {} on {}, {} dimensions, requires_grad={}", guard.name, name(guard.dtype), guard.device.str(),

@@ -1,9 +1,31 @@
-// What must hold for a captured graph to be used again.
+// What must hold for a captured segment to be used again: of a root all that it rests on, of a child what was added since its parent.
 #pragma once
 
-#include "session.h"
+#include <tenon/core/cell.h>
+#include <tenon/graph/symbolic_inputs.h>
+#include <tenon/support/intrusive.h>
+
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
 
 namespace tenon::capture {
+
+struct Frame;
+class Session;
+
+// Where an input comes from.
+struct Argument {
+  int32_t position;
+};
+struct ClosureTensor {
+  WeakRef<TensorImpl> tensor;
+};
+struct Register {
+  int32_t index;
+};
+using InputSource = std::variant<Argument, Ref<CellState>, ClosureTensor, Register>;
 
 struct TensorGuard {
   Dtype dtype;
@@ -13,26 +35,35 @@ struct TensorGuard {
   std::string name;
 };
 
+// How far a capture had come, in each of the lists that it appends to.
+struct Progress {
+  size_t inputs = 0, cells = 0;
+  graph::SymbolicInputs::Progress sizes;
+};
+
 class Guards {
  public:
   Guards() = default;
-  // `arguments`: the call's tensors; `session`: what was captured from it.
-  Guards(const Session& session, std::span<const Tensor> arguments, std::span<const dispatch::Value> constants, bool grad_enabled);
+  // What `session` has met since `from`. `root`: also what the call as a whole was like.
+  Guards(Session& session, const Progress& from, const Frame* root);
 
-  // Fills `inputs` and `symbols` if everything holds. Allocates nothing in the usual case.
-  bool check(std::span<const Tensor> arguments, std::span<const dispatch::Value> constants, bool grad_enabled,
-             SmallVector<Tensor, 8>& inputs, SmallVector<int64_t, 16>& symbols) const;
+  // Appends to the frame's inputs and symbols if everything holds; the caller puts the frame back if not. Allocates nothing in the
+  // usual case.
+  bool check(Frame& frame) const;
   // The first thing that does not hold, in words.
-  std::string explain(std::span<const Tensor> arguments, std::span<const dispatch::Value> constants, bool grad_enabled) const;
+  std::string explain(Frame frame) const;
   std::vector<std::string> describe() const;
-  // A closure tensor that this graph reads is gone.
+  // A closure tensor that is read here is gone.
   bool lost_closure() const;
-  void set_sizes(graph::SizeGuards sizes) { sizes_ = std::move(sizes); }
+  // The sizes again: compiling may have asked more of them.
+  void set_sizes(Session& session, const Progress& from);
 
  private:
   // Collects inputs; the reason if one is missing or of another kind.
-  std::optional<std::string> collect(std::span<const Tensor> arguments, SmallVector<Tensor, 8>& inputs) const;
+  std::optional<std::string> collect(Frame& frame) const;
+  std::optional<std::string> same_call(const Frame& frame) const;
 
+  bool is_root_ = false;
   bool grad_enabled_ = true;
   std::vector<dispatch::Value> constants_;
   size_t argument_count_ = 0;

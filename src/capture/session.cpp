@@ -1,47 +1,39 @@
 #include "session.h"
 
-#include <tenon/autograd/engine.h>
-#include <tenon/autograd/function.h>
+#include "outside.h"
+
 #include <tenon/autograd/grad_mode.h>
 #include <tenon/autograd/meta.h>
+#include <tenon/capture/marks.h>
 #include <tenon/fake/dynamic_size.h>
 #include <tenon/fake/fake.h>
 #include <tenon/ops/row.h>
 
+#include <algorithm>
+#include <bit>
+
 namespace tenon::capture {
 namespace {
 
+using dispatch::Value;
+
 thread_local Session* current_session = nullptr;
 
+bool is_item(const dispatch::Operator& op) { return op.brief_name() == "_local_scalar_dense"; }
+
 // A custom operator becomes a node if everything that it does shows in its tensors.
-void check_recordable(const dispatch::Operator& op) {
+std::optional<std::string> cannot_be_recorded(const dispatch::Operator& op) {
   for (const schema::Argument& result : op.schema().returns)
-    if (!result.type.is_tensor_like())
-      throw GraphBreak(fmt::format("{} returns a {}, which cannot be recorded", op.name(), result.type.str()));
+    if (!result.type.is_tensor_like()) return fmt::format("{} returns a {}, which cannot be recorded", op.name(), result.type.str());
   if (op.schema().returns.empty() && !op.schema().is_mutable())
-    throw GraphBreak(fmt::format("{} returns nothing and writes to nothing, so that it can only have side effects", op.name()));
+    return fmt::format("{} returns nothing and writes to nothing, so that it can only have side effects", op.name());
+  return std::nullopt;
 }
 
 void capture_call(dispatch::Call& call) {
   Session* session = Session::current();
   TENON_ASSERT(session, "{} reached the Capture key outside a capture", call.op.name());
-  if (call.op.brief_name() == "_local_scalar_dense")
-    throw GraphBreak(fmt::format("item() reads the value of a tensor ({})", call.args[0].str()));
-  dispatch::Values args;
-  for (const dispatch::Value& arg : call.args)
-    args.push_back(arg.map_tensors([&](const Tensor& tensor) { return session->stand_in(tensor); }));
-  if (!ops::row_of(call.op) && !call.op.is_composite_implicit()) check_recordable(call.op);
-  {
-    dispatch::ExcludeKeys below(KeySet{DispatchKey::Capture});
-    try {
-      call.results = dispatch::call_boxed(call.op, args);
-    } catch (const fake::DynamicOutputShape&) {
-      throw GraphBreak(fmt::format("dynamic shape operator: {}", call.op.name()));
-    }
-  }
-  graph::Node& node = session->recorder().record(call.op, args, call.results, [](const Tensor& tensor) { return fake::like(tensor); });
-  node.grad_enabled = autograd::grad_enabled();
-  session->writes |= call.op.schema().is_mutable();
+  session->record_call(call);
 }
 
 [[maybe_unused]] const bool registered = [] {
@@ -54,25 +46,43 @@ void capture_call(dispatch::Call& call) {
 bool is_capturing() { return current_session != nullptr; }
 
 Session* Session::current() { return current_session; }
+void set_current_session(Session* session) { current_session = session; }
 
-Session::Session(DynamicDims dynamic)
-    : dynamic_(std::move(dynamic)), env_(make_ref<sym::ShapeEnv>()), inputs_(env_), recorder_(env_), before_(current_session) {
-  recorder_.unknown = [](const Tensor& tensor) -> graph::ValueId {
-    fail("[compile] a tensor {} of another capture was used: results of a captured function must be returned, not kept aside",
-         tensor.description());
-  };
-  current_session = this;
+Session::Session(DimPolicies policies, Options options, Frame& frame)
+    : policies_(std::move(policies)), options_(std::move(options)), frame_(frame), env_(make_ref<sym::ShapeEnv>()), inputs_(env_),
+      before_(current_session) {
+  start_recorder();
+  if (!options_.fullgraph) env_->set_resolver([this](sym::Expr expr) { return resolve(expr); });
 }
 
-Session::~Session() { current_session = before_; }
+Session::~Session() { env_->set_resolver(nullptr); }
+
+void Session::start_recorder() {
+  recorder_ = std::make_unique<graph::Recorder>(env_);
+  graph_inputs_.clear();
+  recorder_->unknown = [this](const Tensor& tensor) {
+    know(tensor);
+    return recorder_->find(tensor);
+  };
+}
+
+Progress Session::progress() const { return {reals.size(), plain_cells.size(), inputs_.progress()}; }
+
+// ---- Inputs ----------------------------------------------------------------------------------------------------------------
 
 Tensor Session::add_input(const Tensor& real, std::string name, InputSource source) {
   TENON_CHECK(real.device().type == DeviceType::CPU, "[compile] {} is on {}: expected cpu", name, real.device().str());
-  std::vector<bool> dynamic = dynamic_(name, real);
-  bool flags[64];
-  TENON_CHECK(dynamic.size() <= 64, "[compile] {} has {} dimensions: expected at most 64", name, dynamic.size());
-  std::copy(dynamic.begin(), dynamic.end(), flags);
-  Tensor fake = inputs_.add(real, {flags, dynamic.size()}, name);
+  std::vector<graph::DimPolicy> dims = policies_(reals.size(), name, real);
+  Tensor fake = inputs_.add(real, dims, name);
+  for (int64_t dim = 0; dim < real.dim(); ++dim) {
+    const graph::DimPolicy& policy = dims[static_cast<size_t>(dim)];
+    if (capture::mark_of(real, dim).mark != capture::Mark::Dynamic || policy.kind != graph::DimPolicy::Kind::Dynamic) continue;
+    SymInt size = fake.size(dim);
+    marks_.push_back({name, dim, size});
+    // What the user promises is asked of every call.
+    if (policy.range.min > 2) (void)bool(size >= policy.range.min);
+    if (policy.range.max < sym::Range::kMax) (void)bool(size <= policy.range.max);
+  }
   if (real.requires_grad()) {
     fake.set_requires_grad(true);
     // A leaf may not be written to; a tensor with a history may, so its fake has one too.
@@ -81,22 +91,59 @@ Tensor Session::add_input(const Tensor& real, std::string name, InputSource sour
       autograd::pass_on(fake, leaf);
     }
   }
-  recorder_.add_input(fake, std::move(name), fake::like(fake));
+  auto index = static_cast<int32_t>(reals.size());
   reals.push_back(real);
   sources.push_back(std::move(source));
+  names.push_back(std::move(name));
   fakes_.emplace(real.impl(), fake);
+  origins_.insert_or_assign(fake.impl(), std::pair(fake, InputRef{false, index}));
+  know(fake);
   return fake;
 }
 
 Tensor Session::add_argument(const Tensor& real, int32_t position) {
   if (auto found = fakes_.find(real.impl()); found != fakes_.end()) return found->second;
-  return add_input(real, fmt::format("arg{}", position), position);
+  auto at = static_cast<size_t>(position);
+  return add_input(real, at < options_.argument_names.size() ? options_.argument_names[at] : fmt::format("arg{}", position),
+                   Argument{position});
+}
+
+Value Session::add_number(const Value& kind) {
+  std::string name = fmt::format("number {}", next_number_);
+  int64_t bits = frame_.numbers[next_number_++];
+  if (kind.tag() == Value::Tag::Real) return Value(inputs_.add_real(std::bit_cast<double>(bits), name)).own();
+  if (kind.tag() == Value::Tag::Bool) return Value(inputs_.add_bool(bits != 0, name)).own();
+  return Value(inputs_.add_number(bits, name)).own();
 }
 
 Tensor Session::stand_in(const Tensor& tensor) {
-  if (tensor.is_fake()) return tensor;
-  if (auto found = fakes_.find(tensor.impl()); found != fakes_.end()) return found->second;
-  return add_input(tensor, fmt::format("closure{}", reals.size()), ClosureTensor{WeakRef<TensorImpl>(tensor.ref())});
+  if (!tensor.defined()) return tensor;
+  Tensor fake = tensor;
+  if (!tensor.is_fake()) {
+    auto found = fakes_.find(tensor.impl());
+    if (found == fakes_.end())
+      return add_input(tensor, fmt::format("closure{}", reals.size()), ClosureTensor{WeakRef<TensorImpl>(tensor.ref())});
+    fake = found->second;
+  }
+  know(fake);
+  return fake;
+}
+
+void Session::know(const Tensor& fake) {
+  if (recorder_->find(fake) != graph::kNoValue) return;
+  if (auto origin = origins_.find(fake.impl()); origin != origins_.end()) {
+    const InputRef& ref = origin->second.second;
+    // By position: trips of a loop look the same, and share what is compiled.
+    std::string name = ref.is_register ? fmt::format("kept{}", graph_inputs_.size()) : names[static_cast<size_t>(ref.index)];
+    recorder_->add_input(fake, std::move(name), fake::like(fake));
+    graph_inputs_.push_back(ref);
+    return;
+  }
+  auto recipe = recipes_.find(fake.impl());
+  TENON_CHECK(recipe != recipes_.end(),
+              "[compile] a tensor {} of another capture was used: results of a captured function must be returned, not kept aside",
+              fake.description());
+  derive(fake, recipe->second);
 }
 
 CellContent Session::read_cell(const Ref<CellState>& cell) {
@@ -105,55 +152,345 @@ CellContent Session::read_cell(const Ref<CellState>& cell) {
       plain_cells.emplace_back(cell, cell->content);
       return cell->content;
     }
-    if (auto found = fakes_.find(tensor->impl()); found != fakes_.end() && seen_cells_.contains(cell.get())) return found->second;
-    seen_cells_[cell.get()] = reals.size();
-    if (auto found = fakes_.find(tensor->impl()); found != fakes_.end()) {
-      // Known through another name already; the cell must go on holding that very tensor.
-      plain_cells.emplace_back(cell, cell->content);
+    auto found = fakes_.find(tensor->impl());
+    if (found != fakes_.end()) {
+      // Known through another name already: the cell must go on holding that very tensor.
+      if (!seen_cells_.contains(cell.get())) plain_cells.emplace_back(cell, cell->content);
+      seen_cells_.insert(cell.get());
       return found->second;
     }
+    seen_cells_.insert(cell.get());
     std::string name = cell->name.empty() ? fmt::format("cell{}", reals.size()) : cell->name;
     for (char& letter : name)
       if (letter == '.' || letter == ' ') letter = '_';
     return add_input(*tensor, std::move(name), cell);
   }
-  if (!seen_cells_.contains(cell.get())) {
-    seen_cells_[cell.get()] = 0;
-    plain_cells.emplace_back(cell, cell->content);
-  }
+  if (seen_cells_.insert(cell.get()).second) plain_cells.emplace_back(cell, cell->content);
   return cell->content;
 }
 
-void Session::run(std::span<const Tensor> fakes, Body body) {
-  core::CellReader reader = [this](const Ref<CellState>& cell) { return read_cell(cell); };
-  struct Scope {
-    const core::CellReader* cell_reader;
-    autograd::EngineInterceptor interceptor;
-    autograd::FunctionObserver observer;
-    explicit Scope(const core::CellReader* replacement) : cell_reader(std::exchange(core::cell_reader(), replacement)) {
-      interceptor = autograd::set_engine_interceptor([](const autograd::Walk&) -> std::optional<std::vector<Tensor>> {
-        throw GraphBreak("backward() runs the autograd engine");
-      });
-      observer = autograd::set_function_observer([](std::string_view name) {
-        throw GraphBreak(fmt::format("the autograd::Function {} has a backward that cannot be recorded", name));
-      });
-    }
-    ~Scope() {
-      core::cell_reader() = cell_reader;
-      autograd::set_engine_interceptor(std::move(interceptor));
-      autograd::set_function_observer(std::move(observer));
-    }
-  } scope(&reader);
-  std::vector<dispatch::Value> results;
-  {
-    dispatch::IncludeKeys include(KeySet{DispatchKey::Capture, DispatchKey::Fake});
-    results = body(fakes);
-    for (dispatch::Value& result : results)
-      recorder_.graph().outputs.push_back(
-          recorder_.to_argument(result.map_tensors([&](const Tensor& tensor) { return stand_in(tensor); })));
+// ---- Calls -----------------------------------------------------------------------------------------------------------------
+
+void Session::record_call(dispatch::Call& call) {
+  if (is_item(call.op)) {
+    call.results.push_back(Value(read_item(call.args[0].tensor())).own());
+    return;
   }
-  recorder_.graph().symbols = inputs_.sources();
-  graph::verify(recorder_.graph());
+  if (!ops::row_of(call.op) && !call.op.is_composite_implicit())
+    if (std::optional<std::string> why = cannot_be_recorded(call.op)) return call_between(std::move(*why), call);
+  dispatch::Values args;
+  for (const Value& arg : call.args) args.push_back(arg.map_tensors([&](const Tensor& tensor) { return stand_in(tensor); }));
+  {
+    dispatch::ExcludeKeys below(KeySet{DispatchKey::Capture});
+    try {
+      call.results = dispatch::call_boxed(call.op, args);
+    } catch (const fake::DynamicOutputShape&) {
+      (void)env_->take_fresh();
+      call.results.clear();
+      return call_between(fmt::format("dynamic shape operator: {}; with capture_dynamic_output_shape_ops it would be captured", call.op.name()),
+                          call);
+    }
+  }
+  graph::Node& node = recorder_->record(call.op, args, call.results, [](const Tensor& tensor) { return fake::like(tensor); });
+  node.grad_enabled = autograd::grad_enabled();
+  remember_views(call.op, args, call.results);
+  for (const Value& result : call.results)
+    result.each_tensor([&](const Tensor& tensor) {
+      if (tensor.defined()) made_.emplace_back(WeakRef<TensorImpl>(tensor.ref()), call.op.name());
+    });
+  writes |= call.op.schema().is_mutable();
+}
+
+void Session::remember_views(const dispatch::Operator& op, const dispatch::Values& args, const dispatch::Results& results) {
+  std::vector<Tensor> given, made;
+  for (const Value& arg : args) arg.each_tensor([&](const Tensor& tensor) { given.push_back(tensor); });
+  for (const Value& result : results) result.each_tensor([&](const Tensor& tensor) { made.push_back(tensor); });
+  for (size_t at = 0; at < made.size(); ++at) {
+    auto source = std::find_if(given.begin(), given.end(), [&](const Tensor& each) {
+      return each.defined() && made[at].defined() && each.is_same_storage(made[at]);
+    });
+    if (source == given.end() || std::any_of(given.begin(), given.end(), [&](const Tensor& each) { return each.is(made[at]); })) continue;
+    Recipe recipe{dispatch::OperatorRef(op), {}, *source, {}, at, autograd::grad_enabled()};
+    for (const Value& arg : args) recipe.args.push_back(arg.own());
+    for (const Tensor& each : made) recipe.metas.push_back(fake::like(each));
+    for (const Tensor& each : given)
+      if (each.defined()) ++held_[each.impl()];
+    ++held_[source->impl()];
+    recipes_.emplace(made[at].impl(), std::move(recipe));
+  }
+}
+
+void Session::derive(const Tensor& fake, const Recipe& recipe) {
+  for (const Value& arg : recipe.args)
+    arg.each_tensor([&](const Tensor& tensor) {
+      if (tensor.defined()) know(tensor);
+    });
+  std::vector<Tensor> results;
+  for (size_t at = 0; at < recipe.metas.size(); ++at) results.push_back(at == recipe.output ? fake : recipe.metas[at]);
+  Value list = Value(results).own();
+  graph::Node& node = recorder_->record(*recipe.op, recipe.args, {&list, 1}, [](const Tensor& tensor) { return fake::like(tensor); });
+  node.grad_enabled = recipe.grad_enabled;
+}
+
+// ---- Values that are read --------------------------------------------------------------------------------------------------
+
+Scalar Session::read_item(const Tensor& given) {
+  Tensor tensor = stand_in(given);
+  if (auto known = items_.find(tensor.impl()); known != items_.end())
+    if (const Item& item = known->second; !item.tensor.expired() && item.version == tensor.version()) return item.value;
+  Scalar value;
+  if (options_.scalar_outputs) {
+    static const dispatch::Operator& op = dispatch::find_operator("aten::_local_scalar_dense");
+    const Value args[] = {Value(tensor)};
+    dispatch::ExcludeKeys below(KeySet{DispatchKey::Capture});
+    dispatch::Results results = dispatch::call_boxed(op, args);
+    recorder_->record(op, args, results);
+    value = results[0].scalar();
+  } else {
+    // The break needs a tensor of one element; a fake of more is refused here and not after what comes before has run.
+    check(tensor.numel() == 1, fmt::format("[item] expected a tensor of one element, got {}", tensor.description()));
+    std::string why = fmt::format("item() reads the value of a tensor ({}); with capture_scalar_outputs it would be a symbol", tensor.description());
+    const Tensor wanted[] = {tensor};
+    finish(Read{}, wanted, std::move(why));
+    value = next_number(tensor.dtype());
+  }
+  items_.insert_or_assign(tensor.impl(), Item{WeakRef<TensorImpl>(tensor.ref()), tensor.version(), value});
+  return value;
+}
+
+Scalar Session::next_number(Dtype dtype) {
+  if (dtype == kBool) return add_number(Value(false)).scalar();
+  return add_number(is_floating(dtype) ? Value(0.0) : Value(int64_t{0})).scalar();
+}
+
+bool Session::resolve(sym::Expr expr) {
+  // Only what this capture has bound can be known by running it.
+  for (int32_t id : sym::symbols_of(expr)) {
+    if (env_->is_backed(id)) continue;
+    bool bound = false;
+    for (const graph::Node& node : recorder_->graph().nodes)
+      for (const graph::Binding& binding : node.binds) bound |= binding.symbol == id && binding.kind != graph::Binding::Kind::Hidden;
+    if (!bound) return false;
+  }
+  finish(Resume{}, {}, fmt::format("the function asks for {}, which depends on data", expr.str()));
+  return true;
+}
+
+// ---- Breaks ----------------------------------------------------------------------------------------------------------------
+
+// What is held by somebody else than this session, by what owns its memory. Of views, the tensor that they look into.
+std::vector<Tensor> Session::live_bases() {
+  std::vector<std::pair<graph::ValueId, Tensor>> bases;
+  recorder_->each_tensor([&](const Tensor& tensor, graph::ValueId) {
+    auto held = held_.find(tensor.impl());
+    uint32_t ours = 1 + (held == held_.end() ? 0 : held->second);
+    if (origins_.contains(tensor.impl()) || tensor.impl()->use_count() <= ours) return;
+    Tensor base = tensor;
+    for (auto recipe = recipes_.find(base.impl()); recipe != recipes_.end(); recipe = recipes_.find(base.impl())) base = recipe->second.source;
+    if (origins_.contains(base.impl())) return;
+    graph::ValueId id = recorder_->find(base);
+    if (std::none_of(bases.begin(), bases.end(), [&](const auto& each) { return each.first == id; })) bases.emplace_back(id, base);
+  });
+  std::sort(bases.begin(), bases.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<Tensor> tensors;
+  for (auto& [id, tensor] : bases) tensors.push_back(std::move(tensor));
+  return tensors;
+}
+
+size_t Session::finish(End end, std::span<const Tensor> wanted, std::string why) {
+  TENON_CHECK(!options_.fullgraph, "[compile] the function cannot be captured as one graph (fullgraph): {}", why);
+  std::vector<Tensor> bases = live_bases();
+  for (const Tensor& base : bases) recorder_->graph().outputs.push_back(recorder_->to_argument(Value(base)));
+  for (const Tensor& tensor : wanted) recorder_->graph().outputs.push_back(recorder_->to_argument(Value(stand_in(tensor))));
+  size_t added = hand_over(std::move(end), bases.size(), wanted.size(), std::move(why));
+  for (size_t at = 0; at < bases.size(); ++at) {
+    Tensor& base = bases[at];
+    auto index = static_cast<int32_t>(next_register_ + at);
+    fakes_.insert_or_assign(frame_.registers[static_cast<size_t>(index)].impl(), base);
+    origins_.insert_or_assign(base.impl(), std::pair(base, InputRef{true, index}));
+  }
+  next_register_ += bases.size();
+  return added;
+}
+
+// Gives the piece to the owner and starts the next one.
+size_t Session::hand_over(End end, size_t registers, size_t tensors, std::string why) {
+  Piece piece;
+  piece.inputs = graph_inputs_;
+  piece.register_count = registers;
+  piece.tensor_count = tensors;
+  for (const graph::Node& node : recorder_->graph().nodes)
+    for (const graph::Binding& binding : node.binds)
+      if (binding.kind != graph::Binding::Kind::Hidden) {
+        piece.bound.push_back(binding.symbol);
+        sym::Expr symbol = env_->pool().symbol(binding.symbol);
+        recorder_->graph().outputs.push_back(symbol.is_real() ? Value(SymFloat(symbol, env_)).own() : Value(SymInt(symbol, env_)).own());
+      }
+  for (const InputRef& ref : graph_inputs_)
+    for (const auto& [impl, origin] : origins_)
+      if (origin.second == ref) piece.requires_grad.push_back(origin.first.requires_grad());
+  recorder_->graph().symbols = inputs_.sources();
+  piece.graph = std::move(recorder_->graph());
+  graph::verify(piece.graph);
+  piece.end = std::move(end);
+  piece.why = std::move(why);
+  std::vector<int32_t> bound = piece.bound;
+  start_recorder();
+  size_t added = 0;
+  {
+    Outside outside(*this);
+    added = finish_piece(std::move(piece));
+  }
+  broke = true;
+  // What was unknown is known now.
+  for (int32_t id : bound) env_->give_hint(id, frame_.symbols[static_cast<size_t>(id)]);
+  return added;
+}
+
+void Session::break_here(std::string why) { finish(Resume{}, {}, std::move(why)); }
+
+std::vector<Tensor> Session::act_on(std::string why, std::span<const Tensor> tensors, decltype(Act::run) action) {
+  bool grad_enabled = autograd::grad_enabled();
+  auto run = [grad_enabled, action = std::move(action)](std::span<const Tensor> given) {
+    autograd::SetGradMode mode(grad_enabled);
+    return action(given);
+  };
+  size_t added = finish(Act{std::move(run)}, tensors, std::move(why));
+  std::vector<Tensor> results;
+  for (size_t at = 0; at < added; ++at) {
+    auto index = static_cast<int32_t>(next_register_++);
+    const Tensor& real = frame_.registers[static_cast<size_t>(index)];
+    if (!real.defined())
+      results.emplace_back();
+    else if (auto found = fakes_.find(real.impl()); found != fakes_.end())
+      results.push_back(found->second);
+    else
+      results.push_back(add_input(real, fmt::format("computed{}", index), Register{index}));
+  }
+  return results;
+}
+
+// An operator that cannot be a node runs between two segments.
+void Session::call_between(std::string why, dispatch::Call& call) {
+  std::vector<Tensor> given;
+  std::vector<Value> args;
+  for (const Value& arg : call.args) {
+    arg.each_tensor([&](const Tensor& tensor) {
+      if (tensor.defined()) given.push_back(stand_in(tensor));
+    });
+    // What is kept must not keep the capture's fakes.
+    args.push_back(arg.map_tensors([](const Tensor& tensor) { return tensor.defined() ? fake::like(tensor) : tensor; }));
+  }
+  int lists = 0;
+  for (const schema::Argument& result : call.op.schema().returns) {
+    if (!result.type.is_tensor_like()) throw GraphBreak(std::move(why));
+    lists += result.type.is_list() ? 1 : 0;
+  }
+  if (lists > 1) throw GraphBreak(std::move(why));
+  std::vector<Tensor> results = act_on(std::move(why), given, [op = dispatch::OperatorRef(call.op), args](std::span<const Tensor> tensors) {
+    dispatch::Values real;
+    size_t next = 0;
+    for (const Value& arg : args)
+      real.push_back(arg.map_tensors([&](const Tensor& tensor) { return tensor.defined() ? tensors[next++] : tensor; }));
+    std::vector<Tensor> made;
+    for (const Value& result : dispatch::call_boxed(*op, real)) result.each_tensor([&](const Tensor& tensor) { made.push_back(tensor); });
+    return made;
+  });
+  // All that is not a single tensor belongs to the list, of which there is one at most.
+  size_t next = 0, in_list = results.size() - (call.op.schema().returns.size() - static_cast<size_t>(lists));
+  for (const schema::Argument& result : call.op.schema().returns) {
+    if (!result.type.is_list()) {
+      call.results.push_back(Tensor(results[next++]));
+      continue;
+    }
+    std::vector<Tensor> list(results.begin() + static_cast<ptrdiff_t>(next), results.begin() + static_cast<ptrdiff_t>(next + in_list));
+    call.results.push_back(Value(list).own());
+    next += in_list;
+  }
+}
+
+std::vector<Tensor> Session::run_walk(const autograd::Walk& walk) {
+  auto find = [&](const autograd::Edge& edge) {
+    Tensor found;
+    auto look = [&](const Tensor& tensor) {
+      if (found.defined() || !tensor.requires_grad()) return;
+      autograd::Edge own = autograd::gradient_edge(tensor);
+      if (own.node == edge.node && own.input_nr == edge.input_nr) found = tensor;
+    };
+    for (const auto& [impl, origin] : origins_) look(origin.first);
+    recorder_->each_tensor([&](const Tensor& tensor, graph::ValueId) { look(tensor); });
+    if (!found.defined()) throw GraphBreak("backward() starts from, or asks for, a tensor that the capture does not know");
+    return found;
+  };
+  std::vector<Tensor> given;
+  for (const autograd::Edge& root : walk.roots) given.push_back(find(root));
+  for (const Tensor& gradient : walk.gradients) given.push_back(stand_in(gradient));
+  for (const autograd::Edge& edge : walk.captures) {
+    Tensor wanted = find(edge);
+    if (!origins_.contains(wanted.impl()))
+      throw GraphBreak("the gradient of a value computed in the same graph is asked for");
+    given.push_back(wanted);
+  }
+  size_t roots = walk.roots.size();
+  bool accumulate = walk.accumulate, retain_graph = walk.retain_graph, create_graph = walk.create_graph;
+  return act_on("backward() runs the autograd engine", given, [=](std::span<const Tensor> tensors) {
+    autograd::Walk real;
+    real.accumulate = accumulate;
+    real.retain_graph = retain_graph;
+    real.create_graph = create_graph;
+    for (size_t at = 0; at < roots; ++at) {
+      real.roots.push_back(autograd::gradient_edge(tensors[at]));
+      real.gradients.push_back(tensors[roots + at]);
+    }
+    for (size_t at = 2 * roots; at < tensors.size(); ++at) real.captures.push_back(autograd::gradient_edge(tensors[at]));
+    return autograd::run_walk(real);
+  });
+}
+
+// ---- The run ---------------------------------------------------------------------------------------------------------------
+
+void Session::run(std::span<const Tensor> fakes, std::span<const Value> numbers, Body body) {
+  Inside inside(*this);
+  fake::DynamicSizes sizes(env_, options_.scalar_outputs, options_.dynamic_shape_ops);
+  Return end;
+  {
+    std::vector<Value> results = body(fakes, numbers);
+    for (Value& result : results) {
+      graph::Argument argument = recorder_->to_argument(result.map_tensors([&](const Tensor& tensor) { return stand_in(tensor); }));
+      bool computed = std::holds_alternative<graph::ValueId>(argument);
+      graph::each_symbol(argument, [&](int32_t) { computed = true; });
+      end.results.push_back(computed ? std::nullopt : std::optional(result.own()));
+      if (computed) recorder_->graph().outputs.push_back(std::move(argument));
+    }
+  }
+  // Nothing but what the graph gives: no list to merge at every call.
+  if (std::none_of(end.results.begin(), end.results.end(), [](const auto& constant) { return constant.has_value(); })) end.results.clear();
+  check_marks();
+  hand_over(std::move(end), 0, 0, "");
+}
+
+void Session::check_marks() const {
+  for (const Marked& mark : marks_)
+    if (std::optional<int64_t> value = mark.size.maybe_constant()) {
+      std::string because;
+      for (const sym::Guard& guard : env_->guards()) {
+        std::vector<int32_t> symbols = sym::symbols_of(guard.condition);
+        if (mark.size.is_symbolic() && std::find(symbols.begin(), symbols.end(), mark.size.expr().symbol_id()) != symbols.end())
+          because += fmt::format("\n  {} (asked by {})", guard.condition.str(), guard.where);
+      }
+      fail("[mark_dynamic] size {} of {} was marked dynamic, but the function fixes it to {}:{}", mark.dim, mark.name, *value, because);
+    }
+}
+
+void Session::check_nothing_escaped() {
+  recorder_.reset();
+  recipes_.clear();
+  origins_.clear();
+  fakes_.clear();
+  items_.clear();
+  for (const auto& [fake, op] : made_)
+    TENON_CHECK(fake.expired(), "[compile] a result of {} is still held after the capture: results of a captured function must be returned, "
+                "not kept aside", op);
 }
 
 }  // namespace tenon::capture

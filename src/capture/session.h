@@ -1,17 +1,23 @@
 // One capture in progress: the user's function runs on fakes, and what it does is recorded.
+//
+// The function sees fakes from beginning to end. Where it breaks, what was recorded so far becomes a segment: the session hands the graph
+// to its owner, which runs it on the real tensors behind the fakes (or, where this path was taken before, knows the results already), and
+// goes on recording into the next segment's graph. A fake that lives on is an input of that graph; a view is made anew there from the
+// tensor that it looks into, so that writing to either still shows in the other.
 #pragma once
 
-#include <tenon/capture/compiled_function.h>
-#include <tenon/core/cell.h>
-#include <tenon/graph/recorder.h>
-#include <tenon/graph/symbolic_inputs.h>
+#include "segment.h"
 
-#include <map>
+#include <tenon/autograd/engine.h>
+#include <tenon/capture/compiled_function.h>
+#include <tenon/graph/recorder.h>
+
 #include <unordered_map>
+#include <unordered_set>
 
 namespace tenon::capture {
 
-// Thrown through the user's function when it asks for something that cannot be recorded.
+// Thrown through the user's function when it asks for something that cannot be recorded, nor done between two segments.
 class GraphBreak : public std::exception {
  public:
   explicit GraphBreak(std::string why) : why_(std::move(why)) {}
@@ -21,47 +27,124 @@ class GraphBreak : public std::exception {
   std::string why_;
 };
 
-// Where an input beyond the arguments comes from.
-struct ClosureTensor {
-  WeakRef<TensorImpl> tensor;
-};
-using InputSource = std::variant<int32_t /* argument */, Ref<CellState>, ClosureTensor>;
-
 // Which dimensions of an input are to be dynamic, by the input's name.
-using DynamicDims = std::function<std::vector<bool>(const std::string& name, const Tensor& tensor)>;
+using DimPolicies = std::function<std::vector<graph::DimPolicy>(size_t input, const std::string& name, const Tensor& tensor)>;
+
+// A finished piece of the capture. The owner puts what comes of it into the session's frame.
+struct Piece {
+  graph::Graph graph;
+  std::vector<InputRef> inputs;
+  std::vector<bool> requires_grad;    // by input
+  size_t register_count = 0, tensor_count = 0;
+  std::vector<int32_t> bound;
+  End end;
+  std::string why;
+};
 
 class Session {
  public:
-  Session(DynamicDims dynamic);
+  struct Options {
+    bool scalar_outputs = false;      // item() gives a symbol instead of breaking
+    bool dynamic_shape_ops = false;   // nonzero() and the like give a symbolic size instead of breaking
+    bool fullgraph = false;
+    std::vector<std::string> argument_names;
+  };
+
+  Session(DimPolicies policies, Options options, Frame& frame);
   ~Session();
   static Session* current();
 
+  // Called at every break, and at the end. After it, the frame holds the results of the piece. Gives how many registers its end added.
+  std::function<size_t(Piece piece)> finish_piece;
+
   // The fake of an argument; one tensor given twice has one fake.
   Tensor add_argument(const Tensor& real, int32_t position);
-  // What the function sees instead of `tensor`: fakes are themselves, real tensors become inputs.
+  // The symbol of a number argument; numbers are taken from the frame in order.
+  dispatch::Value add_number(const dispatch::Value& kind);
+  // What the function sees instead of `tensor`: fakes are themselves, known to the graph from now on; real tensors become inputs.
   Tensor stand_in(const Tensor& tensor);
   CellContent read_cell(const Ref<CellState>& cell);
 
-  // Runs `body` on the arguments' fakes and records it.
-  void run(std::span<const Tensor> fakes, Body body);
+  // Runs `body` on the arguments' fakes, breaks included, and finishes the last piece.
+  void run(std::span<const Tensor> fakes, std::span<const dispatch::Value> numbers, Body body);
 
-  graph::Recorder& recorder() { return recorder_; }
+  // A call that the Capture key saw.
+  void record_call(dispatch::Call& call);
+  // Ends the segment here.
+  void break_here(std::string why);
+  // Ends the segment and runs something on real tensors in place of these; its results as fakes.
+  std::vector<Tensor> act_on(std::string why, std::span<const Tensor> tensors, decltype(Act::run) action);
+
+  graph::Recorder& recorder() { return *recorder_; }
   graph::SymbolicInputs& inputs() { return inputs_; }
+  const Ref<sym::ShapeEnv>& env() const { return env_; }
+  Progress progress() const;
+  // An Error that names the operator of a fake that somebody still holds.
+  void check_nothing_escaped();
 
-  std::vector<Tensor> reals;                                     // by input
-  std::vector<InputSource> sources;                              // by input
+  std::vector<Tensor> reals;                                        // by input
+  std::vector<InputSource> sources;                                 // by input
+  std::vector<std::string> names;                                   // by input
   std::vector<std::pair<Ref<CellState>, CellContent>> plain_cells;  // cells that are not tensors, and what they held
-  bool writes = false;                                           // an operator writes to something
+  bool writes = false;                                              // an operator writes to something
+  bool broke = false;                                               // there was a break already
 
  private:
-  Tensor add_input(const Tensor& real, std::string name, InputSource source);
+  // How a fake that shares memory with another came from it.
+  struct Recipe {
+    dispatch::OperatorRef op;
+    dispatch::Values args;             // owned; the source among them
+    Tensor source;
+    std::vector<Tensor> metas;         // of all results
+    size_t output;                     // which of them this is
+    bool grad_enabled;
+  };
+  struct Marked {
+    std::string name;
+    int64_t dim;
+    SymInt size;
+  };
+  struct Item {
+    WeakRef<TensorImpl> tensor;
+    int64_t version;
+    Scalar value;
+  };
 
-  DynamicDims dynamic_;
+  friend class Inside;
+  friend class Outside;
+  void start_recorder();
+  Tensor add_input(const Tensor& real, std::string name, InputSource source);
+  void know(const Tensor& fake);
+  void derive(const Tensor& fake, const Recipe& recipe);
+  void remember_views(const dispatch::Operator& op, const dispatch::Values& args, const dispatch::Results& results);
+  size_t finish(End end, std::span<const Tensor> wanted, std::string why);
+  size_t hand_over(End end, size_t registers, size_t tensors, std::string why);
+  void call_between(std::string why, dispatch::Call& call);
+  std::vector<Tensor> live_bases();
+  Scalar read_item(const Tensor& tensor);
+  Scalar next_number(Dtype dtype);
+  std::vector<Tensor> run_walk(const autograd::Walk& walk);
+  bool resolve(sym::Expr expr);
+  // An Error if a dimension marked dynamic came out as a constant.
+  void check_marks() const;
+
+  DimPolicies policies_;
+  Options options_;
+  Frame& frame_;
   Ref<sym::ShapeEnv> env_;
   graph::SymbolicInputs inputs_;
-  graph::Recorder recorder_;
-  std::unordered_map<const TensorImpl*, Tensor> fakes_;          // by real tensor
-  std::unordered_map<const CellState*, size_t> seen_cells_;
+  std::unique_ptr<graph::Recorder> recorder_;
+  std::vector<InputRef> graph_inputs_;                               // of the segment being recorded
+  std::unordered_map<const TensorImpl*, Tensor> fakes_;              // by real tensor
+  std::unordered_map<const TensorImpl*, std::pair<Tensor, InputRef>> origins_;  // fakes with a place in the frame
+  std::unordered_map<const TensorImpl*, Recipe> recipes_;            // fakes that are views
+  std::unordered_map<const TensorImpl*, uint32_t> held_;             // references that recipes hold
+  std::unordered_map<const TensorImpl*, Item> items_;                // elements that were read
+  std::unordered_set<const CellState*> seen_cells_;
+  std::vector<std::pair<WeakRef<TensorImpl>, std::string>> made_;    // every fake that an operator made, and which
+  std::vector<Marked> marks_;
+  size_t next_number_ = 0, next_register_ = 0;                       // in the frame
+  dispatch::ThreadKeys keys_before_ = dispatch::thread_keys();
   Session* before_;
 };
 

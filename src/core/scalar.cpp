@@ -1,7 +1,5 @@
 #include <tenon/core/scalar.h>
 
-#include <fmt/format.h>
-
 namespace tenon {
 
 Dtype Scalar::dtype() const {
@@ -15,12 +13,9 @@ Dtype Scalar::dtype() const {
 
 std::string Scalar::str() const {
   switch (kind_) {
-    case Kind::Bool: return to_bool() ? "true" : "false";
+    case Kind::Bool: return sym_bool().str();
     case Kind::Int: return integer_.str();
-    case Kind::Real: {
-      std::string text = fmt::format("{}", real_);
-      return text.find_first_of(".en") == std::string::npos ? text + ".0" : text;
-    }
+    case Kind::Real: return real_.str();
   }
   return {};
 }

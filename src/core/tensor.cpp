@@ -1,4 +1,5 @@
 #include <tenon/core/tensor.h>
+#include <tenon/sym/size_rules.h>
 
 #include <cstring>
 
@@ -95,8 +96,9 @@ bool Tensor::is_contiguous() const {
   SymInt expected = 1;
   for (size_t dim = impl.symbolic->sizes.size(); dim-- > 0;) {
     const SymInt& size = impl.symbolic->sizes[dim];
-    if (statically_true(size == 1)) continue;
-    if (!impl.symbolic->strides[dim].same(expected) && !bool(impl.symbolic->strides[dim] == expected)) return false;
+    if (is_one(size)) continue;
+    const SymInt& stride = impl.symbolic->strides[dim];
+    if (!stride.same(expected) && !decide_or(stride == expected, false)) return false;
     expected *= size;
   }
   return true;

@@ -10,8 +10,8 @@ AnyValue::AnyValue(const dispatch::Value& value) {
     case Tag::None: break;
     case Tag::Tensor: content_ = value.tensor(); break;
     case Tag::Int: content_ = value.sym_int(); break;
-    case Tag::Real: content_ = value.real(); break;
-    case Tag::Bool: content_ = value.boolean(); break;
+    case Tag::Real: content_ = value.sym_float(); break;
+    case Tag::Bool: content_ = value.sym_bool(); break;
     case Tag::String: content_ = std::string(value.string()); break;
     case Tag::Tensors: content_ = List(value.tensors().begin(), value.tensors().end()); break;
     case Tag::OptionalTensors: content_ = List(value.optional_tensors().begin(), value.optional_tensors().end()); break;
@@ -41,9 +41,10 @@ const AnyValue* AnyValue::find(const AnyValue& key) const {
 bool AnyValue::operator==(const AnyValue& other) const {
   if (content_.index() != other.content_.index()) return false;
   if (is_tensor()) return tensor().is(other.tensor());
-  if (is_bool()) return boolean() == other.boolean();
+  if (is_bool()) return tenon::to_int(sym_bool()).same(tenon::to_int(other.sym_bool()));
   if (is_int()) return sym_int().same(other.sym_int());
-  if (is_real()) return real() == other.real();
+  if (is_real() && !sym_float().is_symbolic() && !other.sym_float().is_symbolic()) return real() == other.real();
+  if (is_real()) return sym_float().same(other.sym_float());
   if (is_string()) return string() == other.string();
   if (is_list()) return list() == other.list();
   if (!is_dict()) return true;
@@ -62,9 +63,9 @@ std::string_view AnyValue::kind() const {
 
 std::string AnyValue::str() const {
   if (is_tensor()) return tensor().description();
-  if (is_bool()) return boolean() ? "true" : "false";
+  if (is_bool()) return sym_bool().str();
   if (is_int()) return sym_int().str();
-  if (is_real()) return fmt::format("{}", real());
+  if (is_real()) return sym_float().is_symbolic() ? sym_float().str() : fmt::format("{}", real());
   if (is_string()) return fmt::format("\"{}\"", string());
   std::vector<std::string> words;
   if (is_list()) {

@@ -1,14 +1,18 @@
-// Which threads are inside calls. Entering costs two plain stores: the expensive side of the ordering (a barrier on all
-// threads) is paid by registration, through the kernel's `membarrier`. Where there is none, entering pays for a fence.
-#include "registry.h"
+#include "inside_call.h"
 
 #include <linux/membarrier.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <mutex>
 
 namespace tenon::dispatch {
+
+constinit thread_local ThreadState thread_state;
+
+const bool barrier_available = syscall(__NR_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
+
 namespace {
 
 struct Threads {
@@ -20,39 +24,26 @@ struct Threads {
   }
 };
 
-struct ThreadDepth {
-  std::atomic<uint32_t> depth{0};
-  ThreadDepth() {
+struct KnownThread {
+  KnownThread() {
     std::lock_guard lock(Threads::all().mutex);
-    Threads::all().depths.push_back(&depth);
+    Threads::all().depths.push_back(&thread_state.depth);
   }
-  ~ThreadDepth() {
+  ~KnownThread() {
     std::lock_guard lock(Threads::all().mutex);
-    std::erase(Threads::all().depths, &depth);
+    std::erase(Threads::all().depths, &thread_state.depth);
   }
 };
 
-std::atomic<uint32_t>& this_thread() {
-  thread_local ThreadDepth mine;
-  return mine.depth;
-}
-
-const bool kBarrierAvailable = syscall(__NR_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
-
 }  // namespace
 
-InsideCall::InsideCall() : depth_(this_thread()) {
-  depth_.store(depth_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-  if (kBarrierAvailable)
-    std::atomic_signal_fence(std::memory_order_seq_cst);
-  else
-    std::atomic_thread_fence(std::memory_order_seq_cst);
+void make_thread_known() {
+  thread_local KnownThread mine;
+  thread_state.known = true;
 }
 
-InsideCall::~InsideCall() { depth_.store(depth_.load(std::memory_order_relaxed) - 1, std::memory_order_release); }
-
 bool all_threads_left() {
-  if (kBarrierAvailable)
+  if (barrier_available)
     syscall(__NR_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
   else
     std::atomic_thread_fence(std::memory_order_seq_cst);

@@ -68,11 +68,11 @@ std::string Library::qualify(std::string_view name) const {
   return std::string(name);
 }
 
-Operator& Library::find(std::string_view name) const {
+Ref<Operator> Library::find(std::string_view name) const {
   std::string full = qualify(name);
-  Operator* op = find_operator_or_null(full);
+  Ref<Operator> op = hold_operator(full);
   TENON_CHECK(op, "[library] {} is not defined: define it before registering a kernel of it", full);
-  return *op;
+  return op;
 }
 
 Operator& Library::define(schema::Schema schema, std::vector<Tag> tags, std::source_location where) {

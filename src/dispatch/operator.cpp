@@ -1,4 +1,7 @@
+#include "borrows.h"
 #include "registry.h"
+
+#include <algorithm>
 
 namespace tenon::dispatch {
 namespace {
@@ -15,12 +18,44 @@ namespace {
 
 }  // namespace
 
-Operator::Operator(schema::Schema schema) : schema_(std::move(schema)), name_(schema_.qualified_name()) {}
-Operator::~Operator() = default;
+namespace {
+std::atomic<size_t> live_operators{0};
+}
+
+Operator::Operator(schema::Schema schema)
+    : schema_(std::move(schema)), name_(schema_.qualified_name()), record_(std::make_unique<Record>()) {
+  ++live_operators;
+}
+Operator::~Operator() { --live_operators; }
+
+size_t operator_count() { return live_operators; }
+
+void Operator::release_resources() {
+  Registry& registry = Registry::instance();
+  std::unique_ptr<Record> record;  // its destructors are the user's, and may come back
+  Registry::Lock lock(registry);
+  registry.forget(*this);
+  record = std::move(record_);
+}
+
+void* Operator::find_derived(const void* key) const {
+  Registry::Lock lock(Registry::instance());
+  for (const auto& [each, content] : record_->derived)
+    if (each == key) return content.get();
+  return nullptr;
+}
+
+void* Operator::add_derived(const void* key, std::shared_ptr<void> content) const {
+  Registry::Lock lock(Registry::instance());
+  // Another thread may have been faster.
+  for (const auto& [each, known] : record_->derived)
+    if (each == key) return known.get();
+  return record_->derived.emplace_back(key, std::move(content)).second.get();
+}
 
 Operator& define(schema::Schema schema, std::shared_ptr<const OperatorTraits> traits) {
   Registry& registry = Registry::instance();
-  std::lock_guard lock(registry.mutex);
+  Registry::Lock lock(registry);
   return registry.define(std::move(schema), std::move(traits), {}, {});
 }
 
@@ -38,12 +73,14 @@ void register_fallback(DispatchKey key, KernelFunction kernel) {
   register_fallback_scoped(key, std::move(kernel)).keep();
 }
 
-Operator* find_operator_or_null(std::string_view name) {
+Ref<Operator> hold_operator(std::string_view name) {
   Registry& registry = Registry::instance();
-  std::lock_guard lock(registry.mutex);
+  Registry::Lock lock(registry);
   auto found = registry.operators.find(name);
-  return found == registry.operators.end() ? nullptr : found->second.get();
+  return found == registry.operators.end() ? nullptr : found->second;
 }
+
+Operator* find_operator_or_null(std::string_view name) { return hold_operator(name).get(); }
 
 const Operator& find_operator(std::string_view name) {
   Operator* op = find_operator_or_null(name);
@@ -53,19 +90,20 @@ const Operator& find_operator(std::string_view name) {
 
 std::vector<const Operator*> all_operators() {
   Registry& registry = Registry::instance();
-  std::lock_guard lock(registry.mutex);
+  Registry::Lock lock(registry);
   std::vector<const Operator*> list;
   for (auto& [name, op] : registry.operators) list.push_back(op.get());
+  std::sort(list.begin(), list.end(), [](const Operator* a, const Operator* b) { return a->name() < b->name(); });
   return list;
 }
 
-ThreadKeys& thread_keys() {
-  thread_local ThreadKeys keys;
-  return keys;
-}
+ThreadKeys& thread_keys() { return thread_state.keys; }
 
-KeySet keys_of(std::span<const Value> args) {
-  KeySet keys = thread_keys().include;
+namespace {
+
+inline KeySet call_keys(std::span<const Value> args) {
+  const ThreadKeys thread = thread_state.keys;
+  KeySet keys = thread.include;
   bool any = false;
   for (const Value& value : args)
     value.each_tensor([&](const Tensor& tensor) {
@@ -83,23 +121,41 @@ KeySet keys_of(std::span<const Value> args) {
                                                             : DispatchKey::Meta;
     keys = keys | KeySet{backend};
   }
-  return keys - thread_keys().exclude;
+  return keys - thread.exclude;
 }
 
-void redispatch(Call& call, KeySet keys) {
+[[gnu::noinline]] void run_checked(const KernelFunction& kernel, Call& call) {
+  BorrowScope scope(call.op.name());
+  kernel(call);
+}
+
+inline void run_kernel(Call& call, KeySet keys) {
   InsideCall inside;
   auto [handled, kernel] = Registry::look_up(call.op, keys);
   call.keys = handled;
-  if (!kernel) no_kernel(call);
+  if (!kernel) [[unlikely]]
+    no_kernel(call);
+  if (detail::borrows_checked.load(std::memory_order_relaxed)) [[unlikely]]
+    return run_checked(*kernel, call);
   (*kernel)(call);
 }
 
+}  // namespace
+
+KeySet keys_of(std::span<const Value> args) { return call_keys(args); }
+
+void redispatch(Call& call, KeySet keys) { run_kernel(call, keys); }
+
 Results redispatch(const Operator& op, KeySet keys, std::span<const Value> args) {
   Call call{op, {}, args, {}};
-  redispatch(call, keys);
+  run_kernel(call, keys);
   return std::move(call.results);
 }
 
-Results call_boxed(const Operator& op, std::span<const Value> args) { return redispatch(op, keys_of(args), args); }
+Results call_boxed(const Operator& op, std::span<const Value> args) {
+  Call call{op, {}, args, {}};
+  run_kernel(call, call_keys(args));
+  return std::move(call.results);
+}
 
 }  // namespace tenon::dispatch

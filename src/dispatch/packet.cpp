@@ -2,6 +2,8 @@
 
 #include <tenon/dispatch/packet.h>
 
+#include <algorithm>
+
 namespace tenon::dispatch {
 namespace {
 
@@ -156,15 +158,13 @@ Values bind_arguments(const schema::Schema& schema, std::span<const Value> args,
 
 std::vector<const Operator*> overloads_of(std::string_view packet) {
   Registry& registry = Registry::instance();
-  std::lock_guard lock(registry.mutex);
+  Registry::Lock lock(registry);
   std::vector<const Operator*> list;
-  // '.' sorts before letters, digits and '_', so that the overloads stand together.
-  for (auto at = registry.operators.lower_bound(packet); at != registry.operators.end(); ++at) {
-    std::string_view name = at->first;
-    if (!name.starts_with(packet)) break;
-    name.remove_prefix(packet.size());
-    if (name.empty() || name[0] == '.') list.push_back(at->second.get());
-  }
+  if (auto found = registry.packets.find(packet); found != registry.packets.end())
+    list.assign(found->second.begin(), found->second.end());
+  else if (auto one = registry.operators.find(packet); one != registry.operators.end())
+    list.push_back(one->second.get());
+  std::sort(list.begin(), list.end(), [](const Operator* a, const Operator* b) { return a->name() < b->name(); });
   return list;
 }
 
@@ -183,6 +183,7 @@ const Operator& resolve_overload(std::string_view packet, std::span<const Value>
 }
 
 Results call_by_name(std::string_view name, std::span<const Value> args, std::span<const Keyword> keywords) {
+  InsideCall inside;  // what a name leads to stays until the call is over
   const Operator* exact = name.find('.') == std::string_view::npos ? nullptr : find_operator_or_null(name);
   const Operator& op = exact ? *exact : resolve_overload(name, args, keywords);
   return call_boxed(op, bind_arguments(op.schema(), args, keywords));

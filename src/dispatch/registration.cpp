@@ -5,7 +5,7 @@
 namespace tenon::dispatch {
 namespace {
 
-constexpr size_t kReclaimAt = 64;  // replaced tables and kernels that are worth asking all threads about
+constexpr size_t kReclaimAt = 64;  // fewer retired things are not worth asking all threads about
 
 constexpr std::pair<KernelKey, std::string_view> kNames[] = {
     {KernelKey::CPU, "CPU"},
@@ -91,109 +91,135 @@ Registry& Registry::instance() {
   return *registry;
 }
 
+// "ns::name" of "ns::name.overload".
+static std::string packet_of(const schema::Schema& schema) { return fmt::format("{}::{}", schema.ns, schema.name); }
+
 Operator& Registry::define(schema::Schema schema, std::shared_ptr<const OperatorTraits> traits, std::vector<Tag> tags,
                            std::string place) {
   std::string name = schema.qualified_name();
   if (auto found = operators.find(name); found != operators.end())
     fail("[{}] is defined already{}: tried to register it multiple times{}", name, at(record(*found->second).place),
          at(place));
-  auto husk = removed.find(schema.str());
-  std::unique_ptr<Operator> op =
-      husk == removed.end() ? std::make_unique<Operator>(std::move(schema)) : std::move(husk->second);
-  if (husk != removed.end()) removed.erase(husk);
-  op->traits_ = std::move(traits);
+  Ref<Operator> op;
+  if (auto husk = removed.find(name); husk != removed.end()) {
+    op = husk->second.lock();
+    if (op && op->schema() == schema && !op->traits() && !traits)
+      removed.erase(husk);
+    else if (op)
+      retired.push_back({nullptr, std::exchange(op, nullptr)});  // perhaps the last reference, not to be dropped here
+  }
+  std::string packet = packet_of(schema);
+  if (!op) {
+    op = make_ref<Operator>(std::move(schema));
+    op->traits_ = std::move(traits);
+  }
   Record& known = record(*op);
-  known = {};
   known.tags = std::move(tags);
   known.place = std::move(place);
+  known.alive = true;
   known.number = ++definitions;
   rebuild(*op);
-  return *operators.emplace(std::move(name), std::move(op)).first->second;
+  Operator& defined = *op;
+  packets[std::move(packet)].push_back(&defined);
+  operators.emplace(std::move(name), std::move(op));
+  return defined;
 }
 
 void Registry::remove(Operator& op) {
   auto found = operators.find(op.name());
   if (found == operators.end() || found->second.get() != &op) return;
   Record& known = record(op);
-  for (KernelRef& kernel : op.own_) retired.push_back(std::move(kernel));
-  for (KernelRef* kernel : {&op.explicit_, &op.implicit_, &known.autograd_cpu, &known.autograd_cuda, &known.by_device})
-    retired.push_back(std::move(*kernel));
-  known = {};
+  for (KernelRef& kernel : known.kernels) retire(std::exchange(kernel, nullptr));
+  for (std::string& each : known.places) each.clear();
+  known.tags.clear();
+  known.place.clear();
   known.alive = false;
+  known.number = 0;
   rebuild(op);
-  std::string text = op.schema().str();
-  removed.emplace(std::move(text), std::move(found->second));
+  auto packet = packets.find(packet_of(op.schema()));
+  std::erase(packet->second, &op);
+  if (packet->second.empty()) packets.erase(packet);
+  removed.insert_or_assign(op.name(), WeakRef<Operator>(found->second));
+  retired.push_back({nullptr, std::move(found->second)});
   operators.erase(found);
 }
 
-KernelRef& Registry::slot(Operator& op, KernelKey key) {
-  switch (key) {
-    case KernelKey::AutogradCPU:
-      return record(op).autograd_cpu;
-    case KernelKey::AutogradCUDA:
-      return record(op).autograd_cuda;
-    case KernelKey::CompositeExplicitAutograd:
-      return op.explicit_;
-    case KernelKey::CompositeImplicitAutograd:
-      return op.implicit_;
-    default:
-      return op.own_[static_cast<size_t>(key)];
-  }
+void Registry::forget(Operator& op) {
+  nameless.erase(&op);
+  auto husk = removed.find(op.name());
+  if (husk != removed.end() && husk->second.address() == &op) removed.erase(husk);
 }
 
 void Registry::put(Operator& op, KernelKey key, KernelRef kernel, std::string place) {
-  TENON_CHECK(record(op).alive, "[{}] was removed: define it before registering a kernel", op.name());
-  KernelRef& held = slot(op, key);
-  std::string& known = record(op).places[static_cast<size_t>(key)];
-  TENON_CHECK(!held, "[{}] has a kernel for {} already{}, and another was registered{}", op.name(), dispatch::name(key),
-              at(known), at(place));
-  held = std::move(kernel);
-  known = std::move(place);
+  Record& known = record(op);
+  TENON_CHECK(known.alive, "[{}] was removed: define it before registering a kernel", op.name());
+  auto index = static_cast<size_t>(key);
+  TENON_CHECK(!known.kernels[index], "[{}] has a kernel for {} already{}, and another was registered{}", op.name(),
+              dispatch::name(key), at(known.places[index]), at(place));
+  known.kernels[index] = std::move(kernel);
+  known.places[index] = std::move(place);
   rebuild(op);
 }
 
 void Registry::take_back(Operator& op, KernelKey key, const KernelRef& kernel) {
-  KernelRef& held = slot(op, key);
-  if (held != kernel) return;
-  retired.push_back(std::move(held));
-  held = nullptr;
-  record(op).places[static_cast<size_t>(key)].clear();
+  Record& known = record(op);
+  auto index = static_cast<size_t>(key);
+  if (known.kernels[index] != kernel) return;
+  retire(std::exchange(known.kernels[index], nullptr));
+  known.places[index].clear();
   rebuild(op);
 }
 
 void Registry::rebuild(Operator& op) {
   Record& known = record(op);
-  if (known.by_device) retired.push_back(std::move(known.by_device));
-  known.by_device = nullptr;
-  op.rebuild(fallbacks);
-  // Only the newest table is current.
-  for (size_t at = 0; at + 1 < op.tables_.size(); ++at)
-    retired.push_back(std::shared_ptr<const Operator::Table>(std::move(op.tables_[at])));
-  if (op.tables_.size() > 1) op.tables_.erase(op.tables_.begin(), op.tables_.end() - 1);
-  if (retired.size() >= kReclaimAt) reclaim();
+  retire(std::exchange(known.by_device, nullptr));
+  auto table = std::make_shared<Table>();
+  const KernelRef &cpu = known.kernel(KernelKey::AutogradCPU), &cuda = known.kernel(KernelKey::AutogradCUDA);
+  for (size_t index = 1; index < kDispatchKeyCount; ++index) {
+    auto key = static_cast<DispatchKey>(index);
+    KernelOrigin origin;
+    KernelRef kernel = kernel_of(op, key, origin);
+    if (key == DispatchKey::Autograd && (cpu || cuda))
+      kernel = known.by_device = choose_by_device(cpu, cuda, std::move(kernel));
+    table->kernels[index] = kernel.get();
+    if (kernel || kBackends.has(key)) table->handled = table->handled | KeySet{key};
+  }
+  op.implicit_.store(static_cast<bool>(known.kernel(KernelKey::CompositeImplicitAutograd)), std::memory_order_relaxed);
+  op.table_.store(table.get(), std::memory_order_release);
+  retire(std::exchange(known.table, std::move(table)));
 }
 
-void Registry::reclaim() {
+void Registry::rebuild_all() {
+  for (auto& [op_name, op] : operators) rebuild(*op);
+  for (Operator* op : nameless) rebuild(*op);
+}
+
+std::vector<Registry::Retired> Registry::reclaim(bool now) {
+  if (!now && retired.size() < std::max(reclaim_at, kReclaimAt)) return {};
   if (all_threads_left()) {
-    // Destroying a kernel runs the user's destructors, which may come back here.
-    std::vector<std::shared_ptr<const void>> gone = std::move(retired);
-    retired.clear();
+    reclaim_at = 0;
+    return std::exchange(retired, {});
   }
+  // Asked again when there is twice as much, so that a call that takes long does not make registration slow.
+  reclaim_at = 2 * retired.size();
+  return {};
 }
 
 KernelRef Registry::kernel_of(const Operator& op, DispatchKey key, KernelOrigin& origin) {
   auto index = static_cast<size_t>(key);
+  const Record& known = record(op);
+  const KernelRef& composite = known.kernel(KernelKey::CompositeExplicitAutograd);
+  const KernelRef& implicit = known.kernel(KernelKey::CompositeImplicitAutograd);
   origin = kBackends.has(key) ? KernelOrigin::Missing : KernelOrigin::PassedOver;
-  if (!record(op).alive) return nullptr;
+  if (!known.alive) return nullptr;
   origin = KernelOrigin::Own;
-  if (op.own_[index]) return op.own_[index];
+  if (known.kernels[index]) return known.kernels[index];
   origin = KernelOrigin::CompositeExplicit;
-  if (op.explicit_ && kExplicitKeys.has(key)) return op.explicit_;
+  if (composite && kExplicitKeys.has(key)) return composite;
   origin = KernelOrigin::CompositeImplicit;
   // Where a backend has a kernel, the layers above lead to it: the implicit composite serves them only in its absence.
-  bool backend =
-      op.explicit_ || op.own_[static_cast<size_t>(DispatchKey::CPU)] || op.own_[static_cast<size_t>(DispatchKey::CUDA)];
-  if (op.implicit_ && (backend ? kExplicitKeys : kImplicitKeys).has(key)) return op.implicit_;
+  bool backend = composite || known.kernel(KernelKey::CPU) || known.kernel(KernelKey::CUDA);
+  if (implicit && (backend ? kExplicitKeys : kImplicitKeys).has(key)) return implicit;
   origin = fallbacks[index]     ? KernelOrigin::Fallback
            : kBackends.has(key) ? KernelOrigin::Missing
                                 : KernelOrigin::PassedOver;
@@ -206,41 +232,35 @@ KernelOrigin Registry::origin(const Operator& op, DispatchKey key) {
   return found;
 }
 
-void Operator::rebuild(const std::array<KernelRef, kDispatchKeyCount>&) {
-  Registry& registry = Registry::instance();
-  Registry::Record& known = registry.record(*this);
-  auto table = std::make_unique<Table>();
-  for (size_t at = 1; at < kDispatchKeyCount; ++at) {
-    auto key = static_cast<DispatchKey>(at);
-    KernelOrigin origin;
-    KernelRef kernel = registry.kernel_of(*this, key, origin);
-    if (key == DispatchKey::Autograd && (known.autograd_cpu || known.autograd_cuda))
-      kernel = known.by_device = choose_by_device(known.autograd_cpu, known.autograd_cuda, std::move(kernel));
-    table->kernels[at] = kernel.get();
-    if (kernel || kBackends.has(key)) table->handled = table->handled | KeySet{key};
-  }
-  table_.store(table.get(), std::memory_order_release);
-  tables_.push_back(std::move(table));
-}
-
 Defined define_scoped(schema::Schema schema, std::vector<Tag> tags, std::string place) {
   Registry& registry = Registry::instance();
-  std::lock_guard lock(registry.mutex);
+  Registry::Lock lock(registry);
   Operator& op = registry.define(std::move(schema), nullptr, std::move(tags), std::move(place));
-  return {op, Registration([&registry, &op] {
-            std::lock_guard undo_lock(registry.mutex);
-            registry.remove(op);
+  return {op, Registration([&registry, held = Ref<Operator>(&op)] {
+            Registry::Lock undo_lock(registry);
+            registry.remove(*held);
           })};
+}
+
+Ref<Operator> make_operator(schema::Schema schema) {
+  auto op = make_ref<Operator>(std::move(schema));
+  Registry& registry = Registry::instance();
+  Registry::Lock lock(registry);
+  registry.nameless.insert(op.get());
+  Registry::record(*op).alive = true;
+  Registry::record(*op).number = ++registry.definitions;
+  registry.rebuild(*op);
+  return op;
 }
 
 Registration register_scoped(Operator& op, KernelKey key, KernelFunction kernel, std::string place) {
   Registry& registry = Registry::instance();
   auto held = std::make_shared<KernelFunction>(std::move(kernel));
-  std::lock_guard lock(registry.mutex);
+  Registry::Lock lock(registry);
   registry.put(op, key, held, std::move(place));
-  return Registration([&registry, &op, key, held] {
-    std::lock_guard undo_lock(registry.mutex);
-    registry.take_back(op, key, held);
+  return Registration([&registry, keep = Ref<Operator>(&op), key, held] {
+    Registry::Lock undo_lock(registry);
+    registry.take_back(*keep, key, held);
   });
 }
 
@@ -248,55 +268,55 @@ Registration register_fallback_scoped(DispatchKey key, KernelFunction kernel, st
   Registry& registry = Registry::instance();
   auto held = std::make_shared<KernelFunction>(std::move(kernel));
   auto index = static_cast<size_t>(key);
-  std::lock_guard lock(registry.mutex);
+  Registry::Lock lock(registry);
   TENON_CHECK(!registry.fallbacks[index], "[fallback] {} has a fallback already{}, and another was registered{}",
               name(key), at(registry.fallback_places[index]), at(place));
   registry.fallbacks[index] = held;
   registry.fallback_places[index] = std::move(place);
-  for (auto& [op_name, op] : registry.operators) registry.rebuild(*op);
+  registry.rebuild_all();
   return Registration([&registry, index, held] {
-    std::lock_guard undo_lock(registry.mutex);
+    Registry::Lock undo_lock(registry);
     if (registry.fallbacks[index] != held) return;
-    registry.retired.push_back(held);
+    registry.retire(held);
     registry.fallbacks[index] = nullptr;
     registry.fallback_places[index].clear();
-    for (auto& [op_name, op] : registry.operators) registry.rebuild(*op);
+    registry.rebuild_all();
   });
 }
 
 bool has_kernel(const Operator& op, KernelKey key) {
   Registry& registry = Registry::instance();
-  std::lock_guard lock(registry.mutex);
-  return static_cast<bool>(registry.slot(const_cast<Operator&>(op), key));
+  Registry::Lock lock(registry);
+  return static_cast<bool>(registry.record(op).kernel(key));
 }
 
 std::string kernel_place(const Operator& op, KernelKey key) {
   Registry& registry = Registry::instance();
-  std::lock_guard lock(registry.mutex);
+  Registry::Lock lock(registry);
   return registry.record(op).places[static_cast<size_t>(key)];
 }
 
 std::string definition_place(const Operator& op) {
   Registry& registry = Registry::instance();
-  std::lock_guard lock(registry.mutex);
+  Registry::Lock lock(registry);
   return registry.record(op).place;
 }
 
 bool is_defined(const Operator& op) {
   Registry& registry = Registry::instance();
-  std::lock_guard lock(registry.mutex);
+  Registry::Lock lock(registry);
   return registry.record(op).alive;
 }
 
 uint64_t definition_number(const Operator& op) {
   Registry& registry = Registry::instance();
-  std::lock_guard lock(registry.mutex);
+  Registry::Lock lock(registry);
   return registry.record(op).number;
 }
 
 std::vector<Tag> tags(const Operator& op) {
   Registry& registry = Registry::instance();
-  std::lock_guard lock(registry.mutex);
+  Registry::Lock lock(registry);
   return registry.record(op).tags;
 }
 
@@ -307,7 +327,7 @@ bool has_tag(const Operator& op, Tag tag) {
 
 void add_tags(Operator& op, const std::vector<Tag>& added) {
   Registry& registry = Registry::instance();
-  std::lock_guard lock(registry.mutex);
+  Registry::Lock lock(registry);
   std::vector<Tag>& known = registry.record(op).tags;
   for (Tag tag : added)
     if (std::find(known.begin(), known.end(), tag) == known.end()) known.push_back(tag);
@@ -315,7 +335,7 @@ void add_tags(Operator& op, const std::vector<Tag>& added) {
 
 std::vector<std::pair<DispatchKey, KernelOrigin>> describe(const Operator& op) {
   Registry& registry = Registry::instance();
-  std::lock_guard lock(registry.mutex);
+  Registry::Lock lock(registry);
   std::vector<std::pair<DispatchKey, KernelOrigin>> list;
   for (size_t index = kDispatchKeyCount; --index > 0;) {
     auto key = static_cast<DispatchKey>(index);
@@ -326,7 +346,7 @@ std::vector<std::pair<DispatchKey, KernelOrigin>> describe(const Operator& op) {
 
 std::string dispatch_table(const Operator& op) {
   Registry& registry = Registry::instance();
-  std::lock_guard lock(registry.mutex);
+  Registry::Lock lock(registry);
   Registry::Record& known = registry.record(op);
   std::string text = op.schema().str() + "\n";
   auto line = [&](std::string_view key, std::string_view who, const std::string& place) {
@@ -336,28 +356,22 @@ std::string dispatch_table(const Operator& op) {
   for (size_t index = kDispatchKeyCount; --index > 0;) {
     auto key = static_cast<DispatchKey>(index);
     if (key == DispatchKey::Autograd) {
-      if (known.autograd_cpu) line("AutogradCPU", "its own kernel", place(KernelKey::AutogradCPU));
-      if (known.autograd_cuda) line("AutogradCUDA", "its own kernel", place(KernelKey::AutogradCUDA));
+      if (known.kernel(KernelKey::AutogradCPU)) line("AutogradCPU", "its own kernel", place(KernelKey::AutogradCPU));
+      if (known.kernel(KernelKey::AutogradCUDA)) line("AutogradCUDA", "its own kernel", place(KernelKey::AutogradCUDA));
     }
     switch (registry.origin(op, key)) {
-      case KernelOrigin::Own:
-        line(name(key), "its own kernel", place(static_cast<KernelKey>(key)));
-        break;
+      case KernelOrigin::Own: line(name(key), "its own kernel", place(static_cast<KernelKey>(key))); break;
       case KernelOrigin::CompositeExplicit:
         line(name(key), "CompositeExplicitAutograd", place(KernelKey::CompositeExplicitAutograd));
         break;
       case KernelOrigin::CompositeImplicit:
         line(name(key), "CompositeImplicitAutograd", place(KernelKey::CompositeImplicitAutograd));
         break;
-      case KernelOrigin::Fallback:
-        line(name(key), "fallback", registry.fallback_places[index]);
-        break;
+      case KernelOrigin::Fallback: line(name(key), "fallback", registry.fallback_places[index]); break;
       case KernelOrigin::Missing:
         line(name(key), known.alive ? "missing" : "missing: the operator was removed", {});
         break;
-      case KernelOrigin::PassedOver:
-        line(name(key), "passed over", {});
-        break;
+      case KernelOrigin::PassedOver: line(name(key), "passed over", {}); break;
     }
   }
   return text;
@@ -365,9 +379,16 @@ std::string dispatch_table(const Operator& op) {
 
 size_t retired_count() {
   Registry& registry = Registry::instance();
-  std::lock_guard lock(registry.mutex);
-  registry.reclaim();
-  return registry.retired.size();
+  size_t left = 0;
+  // Dropping one thing may retire others.
+  for (bool again = true; again;) {
+    std::vector<Registry::Retired> gone;
+    Registry::Lock lock(registry);
+    gone = registry.reclaim(true);
+    again = !gone.empty();
+    left = registry.retired.size();
+  }
+  return left;
 }
 
 }  // namespace tenon::dispatch

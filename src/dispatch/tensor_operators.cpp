@@ -26,6 +26,7 @@ Tensor operator-(const Scalar& a, const Tensor& b) { return rsub(b, a); }
 Tensor operator*(const Scalar& a, const Tensor& b) { return mul(b, a); }
 Tensor operator/(const Scalar& a, const Tensor& b) { return mul(reciprocal(b), a); }
 Tensor operator-(const Tensor& a) { return neg(a); }
+Tensor operator~(const Tensor& a) { return bitwise_not(a); }
 
 #define TENON_COMPARISON(symbol, function)                                                \
   Tensor operator symbol(const Tensor& a, const Tensor& b) { return function(a, b); }     \
@@ -44,6 +45,14 @@ Scalar Tensor::item() const {
   static const dispatch::Operator& op = dispatch::find_operator("aten::_local_scalar_dense");
   const dispatch::Value args[] = {dispatch::Value(*this)};
   return dispatch::call<Scalar>(op, args);
+}
+
+std::vector<Scalar> Tensor::tolist() const {
+  TENON_CHECK(defined() && dim() == 1, "[tolist] expected a tensor of one dimension, got {}", defined() ? description() : "an undefined one");
+  std::vector<Scalar> numbers;
+  auto count = int64_t(size(0));
+  for (int64_t at = 0; at < count; ++at) numbers.push_back((*this)[at].item());
+  return numbers;
 }
 
 namespace {

@@ -9,22 +9,7 @@ struct Box final : Counted {
   explicit Box(T initial) : content(std::move(initial)) {}
 };
 
-constexpr int64_t kSymbolic = 1;  // in `count_` of an Int: `pointer_` is a SymInt
-
 }  // namespace
-
-Value::Value(const Tensor& tensor) : integer_(0) {
-  if (!tensor.defined()) {
-    tag_ = Tag::Tensor;
-    new (&tensor_) Tensor();
-    return;
-  }
-  tag_ = Tag::Tensor;
-  borrowed_tensor_ = true;
-  new (&tensor_) Tensor(Ref<TensorImpl>::adopt(tensor.impl()));
-}
-
-Value::Value(Tensor&& tensor) : tag_(Tag::Tensor), tensor_(std::move(tensor)) {}
 
 Value::Value(const std::optional<Tensor>& tensor) : integer_(0) {
   if (tensor) *this = Value(*tensor);
@@ -39,17 +24,33 @@ Value::Value(const SymInt& number) : tag_(Tag::Int), integer_(0) {
   }
 }
 
+Value::Value(const SymFloat& number) : tag_(Tag::Real), real_(0) {
+  if (number.is_symbolic()) {
+    pointer_ = &number;
+    count_ = kSymbolic;
+  } else {
+    real_ = number.plain();
+  }
+}
+
+Value::Value(const SymBool& flag) : tag_(Tag::Bool), integer_(0) {
+  if (flag.is_symbolic()) {
+    pointer_ = &flag;
+    count_ = kSymbolic;
+  } else {
+    integer_ = bool(flag);
+  }
+}
+
 Value::Value(const Scalar& number) : integer_(0) {
   switch (number.kind()) {
     case Scalar::Kind::Bool:
-      tag_ = Tag::Bool;
-      integer_ = number.to_bool();
+      // The scalar has no SymBool to borrow.
+      if (number.is_symbolic()) *this = Value(number.sym_bool()).own();
+      else *this = Value(number.to_bool());
       break;
     case Scalar::Kind::Int: *this = Value(number.integer()); break;
-    case Scalar::Kind::Real:
-      tag_ = Tag::Real;
-      real_ = number.real();
-      break;
+    case Scalar::Kind::Real: *this = Value(number.real_number()); break;
   }
 }
 
@@ -76,44 +77,18 @@ Value::Value(const std::vector<bool>& list) : tag_(Tag::Bools), integer_(0) {
   owner_ = box;
 }
 
-void Value::copy_from(const Value& other) {
-  if (other.tag_ == Tag::Tensor) {
-    borrowed_tensor_ = other.borrowed_tensor_;
-    new (&tensor_) Tensor(borrowed_tensor_ ? Ref<TensorImpl>::adopt(other.tensor_.impl()) : other.tensor_.ref());
-  } else {
-    integer_ = other.integer_;
+bool Value::is_borrowed() const {
+  switch (tag_) {
+    case Tag::Tensor: return borrowed_tensor_;
+    case Tag::Int: return count_ == kSymbolic && !owner_;
+    case Tag::String:
+    case Tag::Tensors:
+    case Tag::OptionalTensors:
+    case Tag::Ints:
+    case Tag::SymInts:
+    case Tag::Reals: return !owner_;
+    default: return false;
   }
-  tag_ = other.tag_;
-  count_ = other.count_;
-  owner_ = other.owner_;
-}
-
-void Value::move_from(Value& other) noexcept {
-  if (other.tag_ == Tag::Tensor) {
-    borrowed_tensor_ = other.borrowed_tensor_;
-    new (&tensor_) Tensor(std::move(other.tensor_));
-    other.tensor_.~Tensor();
-    other.integer_ = 0;
-  } else {
-    integer_ = other.integer_;
-  }
-  tag_ = std::exchange(other.tag_, Tag::None);
-  count_ = std::exchange(other.count_, 0);
-  owner_ = std::move(other.owner_);
-}
-
-void Value::clear() {
-  if (tag_ == Tag::Tensor) {
-    if (borrowed_tensor_) {
-      Ref<TensorImpl> borrowed = std::move(const_cast<Ref<TensorImpl>&>(tensor_.ref()));
-      borrowed.detach();
-    }
-    tensor_.~Tensor();
-    integer_ = 0;
-    borrowed_tensor_ = false;
-  }
-  tag_ = Tag::None;
-  owner_ = nullptr;
 }
 
 Value Value::own() const {
@@ -126,6 +101,8 @@ Value Value::own() const {
       owned.pointer_ = &box->content;
     owned.owner_ = box;
   };
+  check_alive();
+  owned.call_slot_ = 0;
   if (owner_) return owned;
   switch (tag_) {
     case Tag::Tensor:
@@ -133,6 +110,12 @@ Value Value::own() const {
       break;
     case Tag::Int:
       if (count_ == kSymbolic) keep(*static_cast<const SymInt*>(pointer_));
+      break;
+    case Tag::Real:
+      if (count_ == kSymbolic) keep(*static_cast<const SymFloat*>(pointer_));
+      break;
+    case Tag::Bool:
+      if (count_ == kSymbolic) keep(*static_cast<const SymBool*>(pointer_));
       break;
     case Tag::String: keep(std::string(string())); break;
     case Tag::Tensors: keep(std::vector<Tensor>(tensors().begin(), tensors().end())); break;
@@ -166,47 +149,50 @@ void Value::wrong_kind(std::string_view expected) const {
   fail("[value] expected {}, got {}", expected, str());
 }
 
-const Tensor& Value::tensor() const {
-  if (tag_ != Tag::Tensor) wrong_kind("a Tensor");
-  return tensor_;
-}
-
-Tensor Value::take_tensor() {
-  if (tag_ != Tag::Tensor) wrong_kind("a Tensor");
-  return borrowed_tensor_ ? tensor_ : std::move(tensor_);
-}
-
 std::optional<Tensor> Value::optional_tensor() const { return is_none() ? std::nullopt : std::optional<Tensor>(tensor()); }
 
 SymInt Value::sym_int() const {
   // A memory format reads as its number, as kernels take it.
+  if (tag_ == Tag::Bool && count_ == kSymbolic) return to_int(sym_bool());
   if (tag_ == Tag::Bool || tag_ == Tag::MemoryFormat) return integer_;
   if (tag_ != Tag::Int) wrong_kind("an int");
+  check_alive();
   return count_ == kSymbolic ? *static_cast<const SymInt*>(pointer_) : SymInt(integer_);
 }
 
 int64_t Value::integer() const { return int64_t(sym_int()); }
 
-double Value::real() const {
-  if (tag_ == Tag::Real) return real_;
+SymFloat Value::sym_float() const {
+  if (tag_ == Tag::Real) return count_ == kSymbolic ? *static_cast<const SymFloat*>(pointer_) : SymFloat(real_);
   if (tag_ != Tag::Int && tag_ != Tag::Bool) wrong_kind("a float");
-  return static_cast<double>(integer());
+  return sym_int();
+}
+
+SymBool Value::sym_bool() const {
+  if (tag_ != Tag::Bool) wrong_kind("a bool");
+  return count_ == kSymbolic ? *static_cast<const SymBool*>(pointer_) : SymBool(integer_ != 0);
+}
+
+double Value::real() const {
+  if (tag_ == Tag::Real && count_ != kSymbolic) return real_;
+  return double(sym_float());
 }
 
 bool Value::boolean() const {
-  if (tag_ != Tag::Bool) wrong_kind("a bool");
-  return integer_ != 0;
+  if (tag_ == Tag::Bool && count_ != kSymbolic) return integer_ != 0;
+  return bool(sym_bool());
 }
 
 Scalar Value::scalar() const {
-  if (tag_ == Tag::Real) return real_;
-  if (tag_ == Tag::Bool) return integer_ != 0;
+  if (tag_ == Tag::Real) return count_ == kSymbolic ? Scalar(sym_float()) : Scalar(real_);
+  if (tag_ == Tag::Bool) return count_ == kSymbolic ? Scalar(sym_bool()) : Scalar(integer_ != 0);
   if (tag_ != Tag::Int) wrong_kind("a number");
   return sym_int();
 }
 
 std::string_view Value::string() const {
   if (tag_ != Tag::String) wrong_kind("a str");
+  check_alive();
   return {static_cast<const char*>(pointer_), static_cast<size_t>(count_)};
 }
 
@@ -232,15 +218,18 @@ tenon::Generator& Value::generator() const {
 
 std::span<const Tensor> Value::tensors() const {
   if (tag_ != Tag::Tensors) wrong_kind("a list of tensors");
+  check_alive();
   return {static_cast<const Tensor*>(pointer_), static_cast<size_t>(count_)};
 }
 
 std::span<const std::optional<Tensor>> Value::optional_tensors() const {
   if (tag_ != Tag::OptionalTensors) wrong_kind("a list of optional tensors");
+  check_alive();
   return {static_cast<const std::optional<Tensor>*>(pointer_), static_cast<size_t>(count_)};
 }
 
 tenon::Ints Value::ints() const {
+  check_alive();
   if (tag_ == Tag::Ints) return std::span<const int64_t>(static_cast<const int64_t*>(pointer_), static_cast<size_t>(count_));
   if (tag_ != Tag::SymInts) wrong_kind("a list of ints");
   tenon::Ints list;
@@ -249,6 +238,7 @@ tenon::Ints Value::ints() const {
 }
 
 tenon::SymInts Value::sym_ints() const {
+  check_alive();
   if (tag_ == Tag::SymInts) {
     auto* first = static_cast<const SymInt*>(pointer_);
     return tenon::SymInts(first, first + count_);
@@ -259,6 +249,7 @@ tenon::SymInts Value::sym_ints() const {
 
 std::span<const double> Value::reals() const {
   if (tag_ != Tag::Reals) wrong_kind("a list of floats");
+  check_alive();
   return {static_cast<const double*>(pointer_), static_cast<size_t>(count_)};
 }
 
@@ -269,7 +260,7 @@ std::vector<bool> Value::bools() const {
 
 Value Value::map_tensors(const std::function<Tensor(const Tensor&)>& replace) const {
   switch (tag_) {
-    case Tag::Tensor: return Value(tensor_.defined() ? replace(tensor_) : Tensor());
+    case Tag::Tensor: return Value(tensor().defined() ? replace(tensor_) : Tensor());
     case Tag::Tensors: {
       std::vector<Tensor> list;
       for (const Tensor& tensor : tensors()) list.push_back(replace(tensor));
@@ -288,7 +279,7 @@ Value Value::map_tensors(const std::function<Tensor(const Tensor&)>& replace) co
 std::string Value::str() const {
   switch (tag_) {
     case Tag::None: return "None";
-    case Tag::Tensor: return tensor_.description();
+    case Tag::Tensor: return tensor().description();
     case Tag::Int:
     case Tag::Real:
     case Tag::Bool: return scalar().str();

@@ -1,5 +1,6 @@
 #include "composite.h"
 
+#include <tenon/fake/fake.h>
 #include <tenon/graph/symbolic_inputs.h>
 #include <tenon/graph/trace.h>
 #include <tenon/runtime/plan.h>
@@ -44,7 +45,9 @@ std::string key_of(const dispatch::Call& call, const std::vector<Tensor>& tensor
   for (size_t at = 0; at < call.args.size(); ++at) {
     const Value& value = call.args[at];
     key += '|';
-    if (value.is_tensor() || value.is_tensors() || value.tag() == Value::Tag::OptionalTensors) {
+    if (value.tag() == Value::Tag::OptionalTensors) {
+      for (const std::optional<Tensor>& each : value.optional_tensors()) key += each && each->defined() ? 't' : '-';
+    } else if (value.is_tensor() || value.is_tensors()) {
       key += value.is_tensors() ? std::to_string(value.tensors().size()) : "t";
     } else if (is_symbolic_argument(call.op.schema().arguments[at]) && !value.is_none()) {
       Ints numbers = value.tag() == Value::Tag::Int ? Ints{value.integer()} : value.ints();
@@ -103,6 +106,16 @@ std::shared_ptr<const Entry> build(const dispatch::Call& call, const std::vector
   return entry;
 }
 
+// An error in words of the sizes at hand: the same call on fakes of these very sizes. Returns if it finds nothing wrong.
+void say_with_numbers(const dispatch::Call& call) {
+  dispatch::Values args;
+  for (const Value& value : call.args) args.push_back(value.map_tensors([](const Tensor& tensor) { return fake::like(tensor); }));
+  dispatch::ExcludeKeys below(KeySet{DispatchKey::Autograd, DispatchKey::ADInplaceOrView, DispatchKey::Functionalize,
+                                     DispatchKey::Capture, DispatchKey::Autocast});
+  fake::FakeMode mode;
+  dispatch::call_boxed(call.op, args);
+}
+
 }  // namespace
 
 void forget_plans() {
@@ -131,14 +144,22 @@ void run_composite(dispatch::Call& call) {
   {
     std::shared_lock lock(plans.mutex);
     if (auto found = plans.entries.find(key); found != plans.entries.end())
-      for (const auto& each : found->second)
+      for (const auto& each : found->second) {
+        symbols.clear();
         if (each->guards.check(tensors, numbers.span(), symbols)) {
           entry = each;
           break;
         }
+      }
   }
   if (!entry) {
-    entry = build(call, tensors);
+    try {
+      entry = build(call, tensors);
+    } catch (const Error&) {
+      say_with_numbers(call);
+      throw;
+    }
+    symbols.clear();
     TENON_ASSERT(entry->guards.check(tensors, numbers.span(), symbols), "{}: a new plan refuses its own inputs: {}", call.op.name(),
                  entry->guards.explain(tensors, numbers.span()));
     std::unique_lock lock(plans.mutex);

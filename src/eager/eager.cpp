@@ -108,8 +108,20 @@ void run_view(const ops::Row& row, dispatch::Call& call) {
   call.results.push_back(core::make_view(self, geometry.sizes, geometry.strides, geometry.offset));
 }
 
+void check_defined(const dispatch::Call& call) {
+  for (const dispatch::Value& value : call.args)
+    value.each_tensor([&](const Tensor& tensor) {
+      TENON_CHECK(tensor.defined(), "[{}] expected a tensor, got an undefined one", call.op.brief_name());
+    });
+}
+
 void run_opaque(const ops::Row& row, dispatch::Call& call) {
   ops::Arguments arguments(call.op, call.args);
+  if (row.dynamic()) {
+    check_defined(call);
+    for (Tensor& output : row.opaque.make(arguments)) call.results.push_back(std::move(output));
+    return;
+  }
   SmallVector<Tensor, 2> outputs;
   for (const ops::TensorMeta& meta : row.shape(arguments)) outputs.push_back(allocate(meta));
   if (row.opaque.supports && !row.opaque.supports(arguments)) {
@@ -125,7 +137,8 @@ void run_row(dispatch::Call& call) {
   if (!row) {
     bool any = false;
     for (const dispatch::Value& value : call.args) value.each_tensor([&](const Tensor&) { any = true; });
-    TENON_CHECK(any, "[{}] no Tensor inputs were given that would name a device, and there is no cpu impl registered", call.op.name());
+    TENON_CHECK(any, "[{}] no Tensor inputs were given that would name a device, and there is no cpu impl registered",
+                call.op.name());
     fail("[{}] has no cpu impl registered", call.op.name());
   }
   switch (row->kind) {

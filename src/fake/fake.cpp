@@ -1,3 +1,4 @@
+#include <tenon/fake/dynamic_size.h>
 #include <tenon/fake/fake.h>
 #include <tenon/dispatch/registration.h>
 #include <tenon/ops/row.h>
@@ -20,11 +21,30 @@ FakeMode::~FakeMode() = default;
 
 namespace {
 
+sym::Range range_of(Dtype dtype) {
+  switch (dtype) {
+    case Dtype::UInt8: return {0, 255};
+    case Dtype::Int8: return {-128, 127};
+    case Dtype::Int16: return {-32768, 32767};
+    case Dtype::Int32: return {std::numeric_limits<int32_t>::min(), std::numeric_limits<int32_t>::max()};
+    default: return {};
+  }
+}
+
+// The element of a tensor without data: a new symbol of its kind.
+Scalar unknown_item(const Tensor& tensor) {
+  Ref<sym::ShapeEnv> env = DynamicSizes::for_items();
+  if (!env) throw NeedsData(fmt::format("[item] the value of {} is not known: a fake tensor has no data", tensor.description()));
+  check(tensor.numel() == 1, fmt::format("[item] expected a tensor of one element, got {}", tensor.description()));
+  if (tensor.dtype() == kBool) return Scalar(env->create_unbacked_bool());
+  if (is_floating(tensor.dtype())) return Scalar(env->create_unbacked_real());
+  return Scalar(env->create_unbacked(range_of(tensor.dtype())));
+}
+
 // Sizes and dtypes by the row's rules.
 void run_fake(dispatch::Call& call) {
   const ops::Row* row = ops::row_of(call.op);
-  if (call.op.brief_name() == "_local_scalar_dense")
-    throw NeedsData(fmt::format("[item] the value of {} is not known: a fake tensor has no data", call.args[0].str()));
+  if (call.op.brief_name() == "_local_scalar_dense") return call.results.push_back(dispatch::Value(unknown_item(call.args[0].tensor())).own());
   if (!row && dispatch::has_kernel(call.op, dispatch::KernelKey::Meta)) return (*call.op.kernel(DispatchKey::Meta))(call);
   TENON_CHECK(row,
               "[{0}] There was no fake impl registered for {0}. This is necessary for compile() and tracing to work. Please use "
@@ -67,9 +87,19 @@ void run_meta(dispatch::Call& call) {
   run_fake(call);
 }
 
+// A row knows that its size lies within others, which may be symbols.
+SymInt size_in_row(const SymInt& min, const std::optional<SymInt>& max) {
+  if (!max || !max->is_symbolic()) return new_dynamic_size(min, max);
+  SymInt size = new_dynamic_size(min, std::nullopt);
+  SymBool within = size <= *max;
+  if (within.is_symbolic()) max->env()->pool().assume(within.expr());
+  return size;
+}
+
 [[maybe_unused]] const bool registered = [] {
   dispatch::register_fallback(DispatchKey::Fake, run_fake);
   dispatch::register_fallback(DispatchKey::Meta, run_meta);
+  ops::set_dynamic_size_source(size_in_row);
   return true;
 }();
 

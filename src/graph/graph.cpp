@@ -1,5 +1,6 @@
 #include <tenon/graph/graph.h>
 
+#include <bit>
 #include <set>
 
 namespace tenon::graph {
@@ -20,6 +21,41 @@ void each_reference(const Argument& argument, const std::function<void(ValueId)>
 
 void each_reference(const Node& node, const std::function<void(ValueId)>& visit) {
   for (const Argument& argument : node.args) each_reference(argument, visit);
+}
+
+void each_symbol(const Argument& argument, const std::function<void(int32_t)>& visit) {
+  const auto* constant = std::get_if<dispatch::Value>(&argument);
+  if (!constant) return;
+  auto visit_all = [&](sym::Expr expr) {
+    for (int32_t id : sym::symbols_of(expr)) visit(id);
+  };
+  switch (constant->tag()) {
+    case dispatch::Value::Tag::Int:
+      if (SymInt number = constant->sym_int(); number.is_symbolic()) visit_all(number.expr());
+      break;
+    case dispatch::Value::Tag::Real:
+      if (SymFloat number = constant->sym_float(); number.is_symbolic()) visit_all(number.expr());
+      break;
+    case dispatch::Value::Tag::Bool:
+      if (SymBool flag = constant->sym_bool(); flag.is_symbolic()) visit_all(flag.expr());
+      break;
+    case dispatch::Value::Tag::SymInts:
+      for (const SymInt& number : constant->sym_ints())
+        if (number.is_symbolic()) visit_all(number.expr());
+      break;
+    default: break;
+  }
+}
+
+void each_symbol(const Tensor& meta, const std::function<void(int32_t)>& visit) {
+  if (!meta.has_symbolic_sizes()) return;
+  auto visit_all = [&](const SymInt& number) {
+    if (number.is_symbolic())
+      for (int32_t id : sym::symbols_of(number.expr())) visit(id);
+  };
+  for (const SymInt& size : meta.sym_sizes()) visit_all(size);
+  for (const SymInt& stride : meta.sym_strides()) visit_all(stride);
+  visit_all(meta.sym_storage_offset());
 }
 
 namespace {
@@ -63,6 +99,8 @@ std::string to_string(const Graph& graph) {
       types.push_back(type_of(graph.meta(id)));
     }
     text += "  ";
+    for (const Binding& binding : node.binds)
+      if (binding.kind == Binding::Kind::Item) outputs.push_back(graph.env->pool().symbol(binding.symbol).name());
     if (!outputs.empty()) text += fmt::format("{} = ", fmt::join(outputs, ", "));
     text += fmt::format("{}({})", node.op->name(), fmt::join(args, ", "));
     if (!types.empty()) text += fmt::format(" : {}", fmt::join(types, ", "));
@@ -90,7 +128,7 @@ void verify(const Graph& graph) {
     each_reference(output, [&](ValueId id) { require(known[static_cast<size_t>(id)], "output " + name_of(graph, id) + " exists"); });
   if (graph.env)
     for (int32_t id = 0; id < graph.env->pool().symbol_count(); ++id)
-      if (graph.env->is_backed(id) && static_cast<size_t>(id) < graph.symbols.size())
+      if (!graph.env->is_from_data(id) && static_cast<size_t>(id) < graph.symbols.size())
         require(graph.symbols[static_cast<size_t>(id)].kind != SymbolSource::Kind::None,
                 "symbol " + graph.env->pool().symbol(id).name() + " has a source");
 }
@@ -104,14 +142,25 @@ std::vector<std::vector<int32_t>> users_of(const Graph& graph) {
 
 void remove_dead_code(Graph& graph) {
   std::vector<bool> live(graph.values.size());
-  for (const Argument& output : graph.outputs) each_reference(output, [&](ValueId id) { live[static_cast<size_t>(id)] = true; });
+  std::set<int32_t> symbols;
+  auto use = [&](int32_t id) { symbols.insert(id); };
+  if (graph.env)
+    for (const sym::Guard& check : graph.env->deferred_checks())
+      for (int32_t id : sym::symbols_of(check.condition)) use(id);
+  for (const Argument& output : graph.outputs) {
+    each_reference(output, [&](ValueId id) { live[static_cast<size_t>(id)] = true; });
+    each_symbol(output, use);
+  }
   std::vector<Node> kept;
   for (size_t at = graph.nodes.size(); at-- > 0;) {
     Node& node = graph.nodes[at];
-    bool needed = node.outputs.empty() || node.op->schema().is_mutable();
+    bool needed = (node.outputs.empty() && node.binds.empty()) || node.op->schema().is_mutable();
     for (ValueId id : node.outputs) needed |= live[static_cast<size_t>(id)];
+    for (const Binding& binding : node.binds) needed |= symbols.contains(binding.symbol);
     if (!needed) continue;
     each_reference(node, [&](ValueId id) { live[static_cast<size_t>(id)] = true; });
+    for (const Argument& argument : node.args) each_symbol(argument, use);
+    for (ValueId id : node.outputs) each_symbol(graph.meta(id), use);
     kept.push_back(std::move(node));
   }
   graph.nodes.assign(std::make_move_iterator(kept.rbegin()), std::make_move_iterator(kept.rend()));
@@ -124,12 +173,63 @@ std::vector<int64_t> bind_symbols(const Graph& graph, std::span<const Tensor> in
     auto input = static_cast<size_t>(source.input), dim = static_cast<size_t>(source.dim);
     switch (source.kind) {
       case SymbolSource::Kind::None: break;
-      case SymbolSource::Kind::Size: values[id] = inputs[input].sizes()[dim]; break;
+      case SymbolSource::Kind::Size:
+      case SymbolSource::Kind::AnySize: values[id] = inputs[input].sizes()[dim]; break;
       case SymbolSource::Kind::Stride: values[id] = inputs[input].strides()[dim]; break;
       case SymbolSource::Kind::Number: values[id] = numbers[input]; break;
     }
   }
   return values;
+}
+
+int64_t symbol_bits(const dispatch::Value& number) {
+  switch (number.tag()) {
+    case dispatch::Value::Tag::Real: return std::bit_cast<int64_t>(number.real());
+    case dispatch::Value::Tag::Bool: return number.boolean() ? 1 : 0;
+    default: return number.integer();
+  }
+}
+
+int64_t bound_value(const Binding& binding, std::span<const dispatch::Value> results, std::span<const Tensor> outputs) {
+  auto dim = static_cast<size_t>(binding.dim);
+  switch (binding.kind) {
+    case Binding::Kind::Item: return symbol_bits(results[0]);
+    case Binding::Kind::Size: return outputs[static_cast<size_t>(binding.output)].sizes()[dim];
+    case Binding::Kind::Stride: return outputs[static_cast<size_t>(binding.output)].strides()[dim];
+    case Binding::Kind::Offset: return outputs[static_cast<size_t>(binding.output)].storage_offset();
+    case Binding::Kind::Hidden: return 0;
+  }
+  return 0;
+}
+
+dispatch::Value evaluate_number(sym::Expr expr, std::span<const int64_t> symbols) {
+  if (expr.is_real()) return sym::evaluate_real(expr, symbols);
+  int64_t value = sym::evaluate(expr, symbols);
+  return expr.is_boolean() ? dispatch::Value(value != 0) : dispatch::Value(value);
+}
+
+dispatch::Value evaluate_numbers(const dispatch::Value& value, std::span<const int64_t> symbols) {
+  switch (value.tag()) {
+    case dispatch::Value::Tag::Int: {
+      SymInt number = value.sym_int();
+      return number.is_symbolic() ? evaluate_number(number.expr(), symbols) : dispatch::Value(number.plain());
+    }
+    case dispatch::Value::Tag::Real: {
+      SymFloat number = value.sym_float();
+      return number.is_symbolic() ? evaluate_number(number.expr(), symbols) : dispatch::Value(number.plain());
+    }
+    case dispatch::Value::Tag::Bool: {
+      SymBool flag = value.sym_bool();
+      return flag.is_symbolic() ? evaluate_number(flag.expr(), symbols) : dispatch::Value(bool(flag));
+    }
+    case dispatch::Value::Tag::SymInts: {
+      SymInts numbers;
+      for (const SymInt& number : value.sym_ints())
+        numbers.push_back(number.is_symbolic() ? sym::evaluate(number.expr(), symbols) : number.plain());
+      return dispatch::Value(numbers).own();
+    }
+    default: return value;
+  }
 }
 
 }  // namespace tenon::graph

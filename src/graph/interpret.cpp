@@ -1,5 +1,7 @@
 #include <tenon/graph/graph.h>
 
+#include <set>
+
 namespace tenon::graph {
 namespace {
 
@@ -8,7 +10,8 @@ using dispatch::Value;
 class Interpreter {
  public:
   Interpreter(const Graph& graph, std::span<const Tensor> inputs, const InterpretOptions& options)
-      : graph_(graph), options_(options), tensors_(graph.values.size()) {
+      : graph_(graph), options_(options), tensors_(graph.values.size()), symbols_(options.symbols.begin(), options.symbols.end()) {
+    if (!symbols_.empty()) symbols_.resize(static_cast<size_t>(graph.env->pool().symbol_count()));
     TENON_ASSERT(inputs.size() == graph.inputs.size(), "{} inputs given, {} expected", inputs.size(), graph.inputs.size());
     for (size_t at = 0; at < inputs.size(); ++at) tensors_[static_cast<size_t>(graph.inputs[at])] = inputs[at];
     if (options.free_early) find_last_uses();
@@ -40,11 +43,6 @@ class Interpreter {
       if (last[id] >= 0) last_uses_[static_cast<size_t>(last[id])].push_back(static_cast<ValueId>(id));
   }
 
-  SymInt resolve(const SymInt& number) {
-    if (!number.is_symbolic() || options_.symbols.empty()) return number;
-    return sym::evaluate(number.expr(), options_.symbols);
-  }
-
   Value resolve(const Argument& argument) {
     if (const auto* id = std::get_if<ValueId>(&argument))
       return *id == kNoValue ? Value() : Value(tensors_[static_cast<size_t>(*id)]);
@@ -60,31 +58,58 @@ class Interpreter {
       return Value(tensors).own();
     }
     const Value& constant = std::get<Value>(argument);
-    if (options_.symbols.empty()) return constant;
-    if (constant.tag() == Value::Tag::Int) return Value(resolve(constant.sym_int())).own();
-    if (constant.tag() == Value::Tag::SymInts) {
-      SymInts numbers;
-      for (const SymInt& number : constant.sym_ints()) numbers.push_back(resolve(number));
-      return Value(numbers).own();
-    }
-    return constant;
+    return symbols_.empty() ? constant : evaluate_numbers(constant, symbols_);
   }
 
   void run_node(const Node& node) {
     dispatch::Values args;
     for (const Argument& argument : node.args) args.push_back(resolve(argument));
-    dispatch::Results results = dispatch::call_boxed(*node.op, args);
+    dispatch::Results results = node.binds.empty() || !symbols_.empty() ? dispatch::call_boxed(*node.op, args) : call_again(node, args);
     size_t at = 0;
     for (Value& result : results)
       result.each_tensor([&](const Tensor& tensor) {
         if (at < node.outputs.size()) tensors_[static_cast<size_t>(node.outputs[at++])] = tensor;
       });
+    if (!symbols_.empty() && !node.binds.empty()) bind(node, results);
+  }
+
+  // On fakes: what the node bound when it was recorded, it binds again.
+  dispatch::Results call_again(const Node& node, dispatch::Values& args) {
+    std::vector<int32_t> ids;
+    for (const Binding& binding : node.binds) ids.push_back(binding.symbol);
+    sym::ShapeEnv::ReuseUnbacked reuse(*graph_.env, ids);
+    return dispatch::call_boxed(*node.op, args);
+  }
+
+  void bind(const Node& node, const dispatch::Results& results) {
+    std::vector<Tensor> outputs;
+    for (ValueId id : node.outputs) outputs.push_back(tensors_[static_cast<size_t>(id)]);
+    for (const Binding& binding : node.binds) {
+      symbols_[static_cast<size_t>(binding.symbol)] = bound_value(binding, results.span(), outputs);
+      bound_.insert(binding.symbol);
+    }
+    const auto& checks = graph_.env->deferred_checks();
+    checked_.resize(checks.size());
+    for (size_t at = 0; at < checks.size(); ++at) {
+      if (checked_[at] || !is_bound(checks[at].condition)) continue;
+      checked_[at] = true;
+      TENON_CHECK(sym::evaluate(checks[at].condition, symbols_) != 0, "{}", sym::failed_check(checks[at], *graph_.env, symbols_));
+    }
+  }
+
+  bool is_bound(sym::Expr condition) const {
+    for (int32_t id : sym::symbols_of(condition))
+      if (!graph_.env->is_backed(id) && !bound_.contains(id)) return false;
+    return true;
   }
 
   const Graph& graph_;
   const InterpretOptions& options_;
   std::vector<Tensor> tensors_;
   std::vector<std::vector<ValueId>> last_uses_;
+  std::vector<int64_t> symbols_;   // by id; empty: symbolic numbers stay as they are
+  std::set<int32_t> bound_;        // unbacked symbols that have a value by now
+  std::vector<bool> checked_;      // by deferred check
 };
 
 }  // namespace

@@ -17,6 +17,10 @@ ValueId Recorder::find(const Tensor& tensor) const {
 
 void Recorder::bind(const Tensor& tensor, ValueId id) { ids_[tensor.impl()] = {tensor, id}; }
 
+void Recorder::each_tensor(const std::function<void(const Tensor&, ValueId)>& visit) const {
+  for (const auto& [impl, entry] : ids_) visit(entry.first, entry.second);
+}
+
 Argument Recorder::to_argument(const dispatch::Value& value) {
   auto id_of = [&](const Tensor& tensor) {
     if (!tensor.defined()) return kNoValue;
@@ -41,6 +45,41 @@ Argument Recorder::to_argument(const dispatch::Value& value) {
   }
 }
 
+namespace {
+
+// Where, in what a call gave, an unbacked symbol shows.
+Binding find_binding(int32_t symbol, std::span<const dispatch::Value> results) {
+  auto is_symbol = [symbol](const SymInt& number) {
+    return number.is_symbolic() && number.expr().is_symbol() && number.expr().symbol_id() == symbol;
+  };
+  Binding binding;
+  binding.symbol = symbol;
+  int32_t output = 0;
+  auto found = [&](Binding::Kind kind, int32_t dim) {
+    if (binding.kind == Binding::Kind::Hidden) binding = {kind, symbol, output, dim};
+  };
+  for (const dispatch::Value& result : results) {
+    if (result.is_number()) {
+      bool shows = false;
+      each_symbol(Argument(result), [&](int32_t id) { shows |= id == symbol; });
+      if (shows) return {Binding::Kind::Item, symbol, -1, -1};
+    }
+    result.each_tensor([&](const Tensor& tensor) {
+      if (!tensor.defined()) return;
+      SymInts sizes = tensor.sym_sizes(), strides = tensor.sym_strides();
+      for (size_t dim = 0; dim < sizes.size(); ++dim)
+        if (is_symbol(sizes[dim])) found(Binding::Kind::Size, static_cast<int32_t>(dim));
+      for (size_t dim = 0; dim < strides.size(); ++dim)
+        if (is_symbol(strides[dim])) found(Binding::Kind::Stride, static_cast<int32_t>(dim));
+      if (is_symbol(tensor.sym_storage_offset())) found(Binding::Kind::Offset, 0);
+      ++output;
+    });
+  }
+  return binding;
+}
+
+}  // namespace
+
 Node& Recorder::record(const dispatch::Operator& op, std::span<const dispatch::Value> args,
                        std::span<const dispatch::Value> results, const std::function<Tensor(const Tensor&)>& meta_of) {
   Node node;
@@ -62,6 +101,8 @@ Node& Recorder::record(const dispatch::Operator& op, std::span<const dispatch::V
       bind(tensor, id);
       node.outputs.push_back(id);
     });
+  if (graph_.env)
+    for (int32_t symbol : graph_.env->take_fresh()) node.binds.push_back(find_binding(symbol, results));
   graph_.nodes.push_back(std::move(node));
   return graph_.nodes.back();
 }

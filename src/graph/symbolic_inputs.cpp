@@ -5,24 +5,36 @@
 
 namespace tenon::graph {
 
-void SymbolicInputs::set_source(const SymInt& symbol, SymbolSource source) {
-  auto id = static_cast<size_t>(symbol.expr().symbol_id());
+void SymbolicInputs::set_source(sym::Expr symbol, SymbolSource source) {
+  auto id = static_cast<size_t>(symbol.symbol_id());
   if (sources_.size() <= id) sources_.resize(id + 1);
   sources_[id] = source;
 }
 
-SymInt SymbolicInputs::symbol_for(int64_t size, int32_t input, int32_t dim, const std::string& name) {
+SymInt SymbolicInputs::symbol_for(int64_t size, const DimPolicy& policy, int32_t input, int32_t dim, const std::string& name) {
+  if (policy.kind == DimPolicy::Kind::Unbacked) {
+    SymInt symbol = env_->create_unbacked({std::max<int64_t>(0, policy.range.min), policy.range.max});
+    (void)env_->take_fresh();  // no node binds it: the input does
+    set_source(symbol.expr(), {SymbolSource::Kind::AnySize, input, dim});
+    return symbol;
+  }
   if (auto found = by_size_.find(size); found != by_size_.end()) {
     expected_.push_back({input, dim, false, found->second.expr()});
     return found->second;
   }
   SymInt symbol = env_->create_size(size, fmt::format("size of {} at dim {}", name, dim));
-  set_source(symbol, {SymbolSource::Kind::Size, input, dim});
+  set_source(symbol.expr(), {SymbolSource::Kind::Size, input, dim});
   by_size_.emplace(size, symbol);
   return symbol;
 }
 
 Tensor SymbolicInputs::add(const Tensor& real, std::span<const bool> dynamic, const std::string& name) {
+  std::vector<DimPolicy> dims(dynamic.size());
+  for (size_t dim = 0; dim < dims.size(); ++dim) dims[dim].kind = dynamic[dim] ? DimPolicy::Kind::Dynamic : DimPolicy::Kind::Static;
+  return add(real, dims, name);
+}
+
+Tensor SymbolicInputs::add(const Tensor& real, std::span<const DimPolicy> dims, const std::string& name) {
   auto input = static_cast<int32_t>(names_.size());
   names_.push_back(name);
   std::span<const int64_t> sizes = real.sizes(), strides = real.strides();
@@ -30,10 +42,10 @@ Tensor SymbolicInputs::add(const Tensor& real, std::span<const bool> dynamic, co
   SymInts sym_sizes;
   bool any = false;
   for (size_t dim = 0; dim < rank; ++dim) {
-    bool symbolic = dynamic[dim] && sizes[dim] > 1;
+    bool symbolic = dims[dim].kind == DimPolicy::Kind::Unbacked || (dims[dim].kind == DimPolicy::Kind::Dynamic && sizes[dim] > 1);
     any |= symbolic;
     if (symbolic) {
-      sym_sizes.push_back(symbol_for(sizes[dim], input, static_cast<int32_t>(dim), name));
+      sym_sizes.push_back(symbol_for(sizes[dim], dims[dim], input, static_cast<int32_t>(dim), name));
     } else {
       sym_sizes.push_back(sizes[dim]);
       expected_.push_back({input, static_cast<int32_t>(dim), false, env_->pool().constant(sizes[dim])});
@@ -56,7 +68,7 @@ Tensor SymbolicInputs::add(const Tensor& real, std::span<const bool> dynamic, co
         stride = found->second;
       } else {
         stride = env_->create_number(strides[dim], fmt::format("stride of {} at dim {}", name, dim));
-        set_source(stride, {SymbolSource::Kind::Stride, input, static_cast<int32_t>(dim)});
+        set_source(stride.expr(), {SymbolSource::Kind::Stride, input, static_cast<int32_t>(dim)});
       }
     }
     sym_strides[dim] = stride;
@@ -72,9 +84,17 @@ Tensor SymbolicInputs::add(const Tensor& real, std::span<const bool> dynamic, co
 
 SymInt SymbolicInputs::add_number(int64_t value, const std::string& name) {
   SymInt symbol = env_->create_number(value, name);
-  set_source(symbol, {SymbolSource::Kind::Number, numbers_++, 0});
+  set_source(symbol.expr(), {SymbolSource::Kind::Number, numbers_++, 0});
   return symbol;
 }
+
+SymFloat SymbolicInputs::add_real(double value, const std::string& name) {
+  SymFloat symbol = env_->create_real(value, name);
+  set_source(symbol.expr(), {SymbolSource::Kind::Number, numbers_++, 0});
+  return symbol;
+}
+
+SymBool SymbolicInputs::add_bool(bool value, const std::string& name) { return add_number(value ? 1 : 0, name) != 0; }
 
 std::vector<SymbolSource> SymbolicInputs::sources() const {
   std::vector<SymbolSource> sources = sources_;
@@ -82,39 +102,60 @@ std::vector<SymbolSource> SymbolicInputs::sources() const {
   return sources;
 }
 
-SizeGuards SymbolicInputs::finish() const {
+SymbolicInputs::Progress SymbolicInputs::progress() const {
+  return {static_cast<size_t>(env_->pool().symbol_count()), expected_.size(), env_->guards().size()};
+}
+
+SizeGuards SymbolicInputs::finish(const Progress& from) const {
   SizeGuards guards;
   guards.env_ = env_;
   guards.names_ = names_;
-  guards.sources_ = sources();
-  guards.expected_ = expected_;
-  guards.guards_ = env_->guards();
+  guards.first_symbol_ = from.symbols;
+  std::vector<SymbolSource> all = sources();
+  guards.sources_.assign(all.begin() + static_cast<ptrdiff_t>(from.symbols), all.end());
   std::vector<sym::Expr> results;
-  for (const auto& each : expected_) results.push_back(each.value);
+  for (size_t at = from.expected; at < expected_.size(); ++at) {
+    const auto& each = expected_[at];
+    if (each.value.is_constant())
+      guards.fixed_.push_back({each.input, each.dim, each.stride, each.value.constant()});
+    else
+      guards.expected_.push_back(each);
+  }
+  guards.guards_.assign(env_->guards().begin() + static_cast<ptrdiff_t>(from.guards), env_->guards().end());
+  for (const auto& each : guards.expected_) results.push_back(each.value);
   for (const sym::Guard& guard : guards.guards_) results.push_back(guard.condition);
   guards.program_ = sym::ExprProgram(results);
   return guards;
 }
 
+int64_t SizeGuards::value_of(const SymbolSource& source, std::span<const Tensor> inputs, std::span<const int64_t> numbers) const {
+  auto input = static_cast<size_t>(source.input), dim = static_cast<size_t>(source.dim);
+  switch (source.kind) {
+    case SymbolSource::Kind::None: return 0;
+    case SymbolSource::Kind::Size:
+    case SymbolSource::Kind::AnySize: return inputs[input].impl()->sizes[dim];
+    case SymbolSource::Kind::Stride: return inputs[input].impl()->strides[dim];
+    case SymbolSource::Kind::Number: return numbers[input];
+  }
+  return 0;
+}
+
 bool SizeGuards::check(std::span<const Tensor> inputs, std::span<const int64_t> numbers,
                        SmallVector<int64_t, 16>& symbols) const {
-  symbols.clear();
-  for (const SymbolSource& source : sources_) {
-    auto input = static_cast<size_t>(source.input), dim = static_cast<size_t>(source.dim);
-    switch (source.kind) {
-      case SymbolSource::Kind::None: symbols.push_back(0); break;
-      case SymbolSource::Kind::Size: {
-        int64_t size = inputs[input].impl()->sizes[dim];
-        if (size < 2) return false;  // 0 and 1 are specialised
-        symbols.push_back(size);
-        break;
-      }
-      case SymbolSource::Kind::Stride: symbols.push_back(inputs[input].impl()->strides[dim]); break;
-      case SymbolSource::Kind::Number: symbols.push_back(numbers[input]); break;
-    }
+  for (const Fixed& each : fixed_) {
+    const TensorImpl& impl = *inputs[static_cast<size_t>(each.input)].impl();
+    if ((each.stride ? impl.strides : impl.sizes)[static_cast<size_t>(each.dim)] != each.value) return false;
   }
+  // A symbol that a segment before bound has its value already.
+  for (size_t at = 0; at < sources_.size(); ++at) {
+    if (first_symbol_ + at < symbols.size()) continue;
+    symbols.push_back(value_of(sources_[at], inputs, numbers));
+    if (sources_[at].kind == SymbolSource::Kind::Size && symbols.back() < 2) return false;  // 0 and 1 are specialised
+  }
+  if (expected_.empty() && guards_.empty()) return true;
   SmallVector<int64_t, 64> values(expected_.size() + guards_.size());
-  program_.run(symbols.span(), {values.data(), values.size()});
+  // A guard without a value (a division by 0) does not hold.
+  if (!program_.try_run(symbols.span(), {values.data(), values.size()})) return false;
   for (size_t at = 0; at < expected_.size(); ++at) {
     const Expectation& each = expected_[at];
     const TensorImpl& impl = *inputs[static_cast<size_t>(each.input)].impl();
@@ -125,29 +166,28 @@ bool SizeGuards::check(std::span<const Tensor> inputs, std::span<const int64_t> 
   return true;
 }
 
-std::string SizeGuards::explain(std::span<const Tensor> inputs, std::span<const int64_t> numbers) const {
-  std::vector<int64_t> symbols;
-  for (const SymbolSource& source : sources_) {
-    auto input = static_cast<size_t>(source.input), dim = static_cast<size_t>(source.dim);
-    switch (source.kind) {
-      case SymbolSource::Kind::None: symbols.push_back(0); break;
-      case SymbolSource::Kind::Size:
-        symbols.push_back(inputs[input].sizes()[dim]);
-        if (symbols.back() < 2)
-          return fmt::format("size of {} at dim {}: expected at least 2, got {}", names_[input], dim, symbols.back());
-        break;
-      case SymbolSource::Kind::Stride: symbols.push_back(inputs[input].strides()[dim]); break;
-      case SymbolSource::Kind::Number: symbols.push_back(numbers[input]); break;
-    }
+std::string SizeGuards::explain(std::span<const Tensor> inputs, std::span<const int64_t> numbers, std::vector<int64_t> symbols) const {
+  auto name = [&](int32_t input) { return names_[static_cast<size_t>(input)]; };
+  auto got = [&](int32_t input, int32_t dim, bool stride) {
+    const Tensor& tensor = inputs[static_cast<size_t>(input)];
+    return (stride ? tensor.strides() : tensor.sizes())[static_cast<size_t>(dim)];
+  };
+  auto mismatch = [&](const auto& each, std::string expected) {
+    return fmt::format("{} of {} at dim {}: expected {}, got {}", each.stride ? "stride" : "size", name(each.input), each.dim, expected,
+                       got(each.input, each.dim, each.stride));
+  };
+  for (const Fixed& each : fixed_)
+    if (got(each.input, each.dim, each.stride) != each.value) return mismatch(each, std::to_string(each.value));
+  for (size_t at = 0; at < sources_.size(); ++at) {
+    if (first_symbol_ + at < symbols.size()) continue;
+    const SymbolSource& source = sources_[at];
+    symbols.push_back(value_of(source, inputs, numbers));
+    if (source.kind == SymbolSource::Kind::Size && symbols.back() < 2)
+      return fmt::format("size of {} at dim {}: expected at least 2, got {}", name(source.input), source.dim, symbols.back());
   }
-  for (const Expectation& each : expected_) {
-    auto input = static_cast<size_t>(each.input), dim = static_cast<size_t>(each.dim);
-    int64_t got = each.stride ? inputs[input].strides()[dim] : inputs[input].sizes()[dim];
-    int64_t expected = sym::evaluate(each.value, symbols);
-    if (got != expected)
-      return fmt::format("{} of {} at dim {}: expected {}, got {}", each.stride ? "stride" : "size", names_[input], dim,
-                         each.value.is_constant() ? std::to_string(expected) : fmt::format("{} ({})", expected, each.value.str()), got);
-  }
+  for (const Expectation& each : expected_)
+    if (int64_t expected = sym::evaluate(each.value, symbols); got(each.input, each.dim, each.stride) != expected)
+      return mismatch(each, fmt::format("{} ({})", expected, each.value.str()));
   for (const sym::Guard& guard : guards_)
     if (sym::evaluate(guard.condition, symbols) == 0)
       return fmt::format("{} does not hold (asked by {})", guard.condition.str(), guard.where);
@@ -156,12 +196,16 @@ std::string SizeGuards::explain(std::span<const Tensor> inputs, std::span<const 
 
 std::vector<std::string> SizeGuards::describe() const {
   std::vector<std::string> lines;
-  for (size_t id = 0; id < sources_.size(); ++id)
-    if (sources_[id].kind != SymbolSource::Kind::None)
-      lines.push_back(fmt::format("{} = {}", env_->pool().symbol(static_cast<int32_t>(id)).name(), env_->source(static_cast<int32_t>(id))));
-  for (const Expectation& each : expected_)
-    lines.push_back(fmt::format("{} of {} at dim {} == {}", each.stride ? "stride" : "size", names_[static_cast<size_t>(each.input)],
-                                each.dim, each.value.str()));
+  for (size_t at = 0; at < sources_.size(); ++at)
+    if (sources_[at].kind != SymbolSource::Kind::None) {
+      auto id = static_cast<int32_t>(first_symbol_ + at);
+      lines.push_back(fmt::format("{} = {}", env_->pool().symbol(id).name(), env_->is_backed(id) ? env_->source(id) : "an unbacked size"));
+    }
+  auto line = [&](const auto& each, const std::string& value) {
+    lines.push_back(fmt::format("{} of {} at dim {} == {}", each.stride ? "stride" : "size", names_[static_cast<size_t>(each.input)], each.dim, value));
+  };
+  for (const Fixed& each : fixed_) line(each, std::to_string(each.value));
+  for (const Expectation& each : expected_) line(each, each.value.str());
   for (const sym::Guard& guard : guards_) lines.push_back(fmt::format("{}  (asked by {})", guard.condition.str(), guard.where));
   return lines;
 }

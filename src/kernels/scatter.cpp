@@ -1,61 +1,22 @@
 #include <tenon/kernels/scatter.h>
-#include <tenon/support/parallel.h>
 
 #include <algorithm>
 
-#include "kernels/elements.h"
+#include "kernels/strided.h"
 
 namespace tenon::kernels {
 namespace {
 
-constexpr int64_t kGrain = 4096;  // elements that are worth a thread
+enum class Write { Add, Replace };
 
-// A tensor of at least one dimension; a number is a list of one.
-struct Strided {
-  Ints sizes, strides;
-  int64_t count = 1;
-  explicit Strided(const Tensor& tensor) : sizes(tensor.sizes()), strides(tensor.strides()) {
-    if (sizes.empty()) {
-      sizes.push_back(1);
-      strides.push_back(0);
-    }
-    for (int64_t size : sizes) count *= size;
-  }
-  // The sizes without dimension `dim`: the lines along it.
-  Ints lines(const Ints& of, size_t dim) const {
-    Ints kept = of;
-    kept.erase(kept.begin() + dim);
-    return kept;
-  }
-};
-
-template <typename From, typename To>
-void copy_elements(const From* from, const Strided& source, To* to, const Strided& target) {
-  parallel_for(target.count, kGrain, [&](int64_t begin, int64_t end) {
-    for (int64_t at = begin; at < end; ++at)
-      to[offset_of(at, target.sizes, target.strides)] =
-          narrow<To>(widen(from[offset_of(at, source.sizes, source.strides)]));
-  });
-}
-
-template <typename T>
-void add_to(T& place, T value) {
-  if constexpr (std::is_same_v<T, bool>)
-    place |= value;
-  else if constexpr (std::is_integral_v<T>)  // wraps around
-    place = static_cast<T>(static_cast<uint64_t>(place) + static_cast<uint64_t>(value));
-  else
-    place += value;
-}
-
-// Each line along `dim` is one thread's, so that additions to one place keep their order.
-template <typename Index, typename Source, typename Sum>
-void add_lines(const Tensor& index, const Tensor& src, Sum* out, const Strided& target, size_t dim) {
+// Each line along `dim` is one thread's, so that writes to one place keep their order.
+template <Write write, typename Index, typename Source, typename Sum>
+void write_lines(const Tensor& index, const Tensor& src, Sum* out, const Strided& target, size_t dim) {
   Strided picks(index), source(src);
   const Index* pick = index.data<Index>();
   const Source* from = src.data<Source>();
-  Ints sizes = picks.lines(picks.sizes, dim), pick_strides = picks.lines(picks.strides, dim),
-       source_strides = picks.lines(source.strides, dim), target_strides = picks.lines(target.strides, dim);
+  Ints sizes = without(picks.sizes, dim), pick_strides = without(picks.strides, dim),
+       source_strides = without(source.strides, dim), target_strides = without(target.strides, dim);
   int64_t length = picks.sizes[dim], reach = target.sizes[dim];
   if (picks.count == 0) return;
   parallel_for(picks.count / length, std::max<int64_t>(1, kGrain / length), [&](int64_t begin, int64_t end) {
@@ -65,9 +26,41 @@ void add_lines(const Tensor& index, const Tensor& src, Sum* out, const Strided& 
       Sum* line_out = out + offset_of(line, sizes, target_strides);
       for (int64_t i = 0; i < length; ++i) {
         int64_t at = line_pick[i * picks.strides[dim]];
-        TENON_CHECK(at >= 0 && at < reach, "[scatter_add] index {} is out of range for dimension {} of size {}", at, dim, reach);
-        add_to<Sum>(line_out[at * target.strides[dim]], widen(line_from[i * source.strides[dim]]));
+        TENON_CHECK(at >= 0 && at < reach, "[{}] index {} is out of range for dimension {} of size {}",
+                    write == Write::Add ? "scatter_add" : "scatter", at, dim, reach);
+        auto value = static_cast<Sum>(widen(line_from[i * source.strides[dim]]));
+        Sum& place = line_out[at * target.strides[dim]];
+        if constexpr (write == Write::Add)
+          add_to(place, value);
+        else
+          place = value;
       }
+    }
+  });
+}
+
+template <Write write>
+void write_all(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, const Tensor& out) {
+  Strided target(out);
+  auto along = static_cast<size_t>(dim);
+  TENON_ASSERT(along < target.sizes.size(), "dimension {} of {}", dim, out.description());
+  with_element_type(out.dtype(), [&]<typename T>() {
+    auto lines = [&](auto* sums, const Strided& place) {
+      using Sum = std::remove_pointer_t<decltype(sums)>;
+      if (index.dtype() == kInt32)
+        write_lines<write, int32_t, T, Sum>(index, src, sums, place, along);
+      else
+        write_lines<write, int64_t, T, Sum>(index, src, sums, place, along);
+    };
+    if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) {
+      Tensor wide = core::allocate(out.sizes(), core::contiguous_strides(out.sizes()), kFloat32, kCPU);
+      Strided place(wide);
+      copy_elements(self.data<T>(), Strided(self), wide.data<float>(), place);
+      lines(wide.data<float>(), place);
+      copy_elements(wide.data<float>(), place, out.data<T>(), target);
+    } else {
+      copy_elements(self.data<T>(), Strided(self), out.data<T>(), target);
+      lines(out.data<T>(), target);
     }
   });
 }
@@ -75,28 +68,11 @@ void add_lines(const Tensor& index, const Tensor& src, Sum* out, const Strided& 
 }  // namespace
 
 void scatter_add(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, const Tensor& out) {
-  Strided target(out);
-  auto along = static_cast<size_t>(dim);
-  TENON_ASSERT(along < target.sizes.size(), "dimension {} of {}", dim, out.description());
-  with_element_type(out.dtype(), [&]<typename T>() {
-    auto add = [&](auto* sums, const Strided& place) {
-      using Sum = std::remove_pointer_t<decltype(sums)>;
-      if (index.dtype() == kInt32)
-        add_lines<int32_t, T, Sum>(index, src, sums, place, along);
-      else
-        add_lines<int64_t, T, Sum>(index, src, sums, place, along);
-    };
-    if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) {
-      Tensor wide = core::allocate(out.sizes(), core::contiguous_strides(out.sizes()), kFloat32, kCPU);
-      Strided place(wide);
-      copy_elements(self.data<T>(), Strided(self), wide.data<float>(), place);
-      add(wide.data<float>(), place);
-      copy_elements(wide.data<float>(), place, out.data<T>(), target);
-    } else {
-      copy_elements(self.data<T>(), Strided(self), out.data<T>(), target);
-      add(out.data<T>(), target);
-    }
-  });
+  write_all<Write::Add>(self, dim, index, src, out);
+}
+
+void scatter(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, const Tensor& out) {
+  write_all<Write::Replace>(self, dim, index, src, out);
 }
 
 }  // namespace tenon::kernels

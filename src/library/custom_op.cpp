@@ -19,14 +19,14 @@ const Value& Inputs::operator[](std::string_view name) const {
   return values_[static_cast<size_t>(found - names_.begin())];
 }
 
-OperatorHandle::OperatorHandle(std::string_view name) : op_(dispatch::find_operator_or_null(name)) {
+OperatorHandle::OperatorHandle(std::string_view name) : op_(dispatch::hold_operator(name)) {
   TENON_CHECK(op_, "[library] there is no operator '{}'", name);
 }
 
 namespace detail {
 
 struct CustomOpState {
-  Operator* op = nullptr;
+  Ref<Operator> op;  // handles may outlive the definition
   std::string name;
   Registration definition;
   std::mutex mutex;  // of what follows
@@ -148,7 +148,7 @@ std::shared_ptr<CustomOpState> define_custom_op(schema::Schema schema, const std
   destroy_custom_op(schema.qualified_name());
   auto state = std::make_shared<CustomOpState>();
   dispatch::Defined defined = dispatch::define_scoped(std::move(schema), {dispatch::Tag::pt2_compliant_tag}, place);
-  state->op = &defined.op;
+  state->op = Ref<Operator>(&defined.op);
   state->name = defined.op.name();
   state->definition = std::move(defined.registration);
   std::weak_ptr<CustomOpState> weak = state;

@@ -30,7 +30,7 @@ void impl_function(std::string_view name, const std::vector<std::string>& types,
     else
       for (dispatch::KernelKey key : keys_of_devices({type})) keys.push_back(key);
   }
-  dispatch::Operator* op = dispatch::find_operator_or_null(name);
+  Ref<dispatch::Operator> op = dispatch::hold_operator(name);
   TENON_CHECK(op, "[library] {} is not defined: define it before registering a kernel of it", name);
   dispatch::KernelFunction function = kernel(op->schema());
   for (dispatch::KernelKey key : keys) {

@@ -15,9 +15,10 @@ using dispatch::KernelKey;
 using dispatch::Registration;
 using dispatch::Value;
 
-// What has been registered for an operator; of one that another library defined, only the backward side.
+// What has been registered for an operator; of one that another library defined, only the backward side, which its
+// Autograd kernel keeps.
 struct State {
-  Operator* op = nullptr;
+  dispatch::OperatorRef op;
   std::vector<Registration> registrations;  // the definition first
   Save save;
   Backward backward;
@@ -129,9 +130,10 @@ void record(dispatch::Call& call, const StateRef& state) {
     std::vector<ResultShape> shapes;
   };
   auto kept = std::make_shared<Kept>();
-  auto node = make_ref<autograd::FunctionNode>(
-      call.op.name(), [state, kept, arguments, &op = call.op](AutogradContext& context, std::vector<Tensor> gradients) {
-        return read_gradients(op.schema(), arguments,
+  auto node =
+      make_ref<autograd::FunctionNode>(call.op.name(), [state, kept, arguments, op = dispatch::OperatorRef(call.op)](
+                                                           AutogradContext& context, std::vector<Tensor> gradients) {
+        return read_gradients(op->schema(), arguments,
                               state->backward(context, kept->saved, group_gradients(kept->shapes, gradients)));
       });
   node->connect(flat, std::move(counts));
@@ -152,11 +154,11 @@ void record(dispatch::Call& call, const StateRef& state) {
   replace_tensors(call.results, results);
 }
 
-KernelFunction autograd_kernel(const StateRef& state) {
-  std::weak_ptr<State> weak = state;
-  return [weak](dispatch::Call& call) {
+// `state` gives what is registered, or null.
+KernelFunction autograd_kernel(std::function<StateRef()> state) {
+  return [state = std::move(state)](dispatch::Call& call) {
     if (!is_recorded(call)) return run_below_autograd(call);
-    StateRef self = weak.lock();
+    StateRef self = state();
     TENON_CHECK(self && (self->backward || self->save),
                 "[{0}] Autograd has not been implemented for operator {0}: use impl_backward", call.op.name());
     TENON_CHECK(self->save, "[{}] unable to find a 'save_for_backward' registration: backward needs one",
@@ -176,8 +178,15 @@ StateRef state_for_backward(std::string_view name, const std::string& place) {
     if (found != all.by_name.end() && found->second->definition == dispatch::definition_number(*found->second->op))
       return found->second;
   }
-  Operator* op = dispatch::find_operator_or_null(name);
+  Ref<Operator> op = dispatch::hold_operator(name);
   TENON_CHECK(op, "[library] there is no operator '{}'", name);
+  struct Known {
+    std::mutex mutex;
+    std::weak_ptr<State> state;
+  };
+  Known& known = op->derived<Known>([] { return std::make_shared<Known>(); });
+  std::lock_guard known_lock(known.mutex);
+  if (StateRef state = known.state.lock(); state && state->definition == dispatch::definition_number(*op)) return state;
   const schema::Schema& schema = op->schema();
   auto refuse = [&](std::string_view why) {
     fail("[{}] cannot register a backward for {}: {}", name, why, schema.str());
@@ -190,11 +199,10 @@ StateRef state_for_backward(std::string_view name, const std::string& place) {
     if (dispatch::has_kernel(*op, key))
       refuse(fmt::format("an operator that has an implementation for {}", dispatch::name(key)));
   auto state = std::make_shared<State>();
-  state->op = op;
+  state->op = op.get();
   state->definition = dispatch::definition_number(*op);
-  state->registrations.push_back(dispatch::register_scoped(*op, KernelKey::Autograd, autograd_kernel(state), place));
-  std::lock_guard lock(all.mutex);
-  all.by_name[std::string(name)] = state;
+  dispatch::register_scoped(*op, KernelKey::Autograd, autograd_kernel([state] { return state; }), place).keep();
+  known.state = state;
   return state;
 }
 
@@ -223,8 +231,9 @@ Operator& custom_op(std::string_view name, std::string_view schema, std::source_
   state->op = &defined.op;
   state->definition = dispatch::definition_number(defined.op);
   state->registrations.push_back(std::move(defined.registration));
-  state->registrations.push_back(
-      dispatch::register_scoped(defined.op, KernelKey::Autograd, autograd_kernel(state), dispatch::place_of(where)));
+  std::weak_ptr<State> weak = state;
+  state->registrations.push_back(dispatch::register_scoped(
+      defined.op, KernelKey::Autograd, autograd_kernel([weak] { return weak.lock(); }), dispatch::place_of(where)));
   States& all = States::all();
   std::lock_guard lock(all.mutex);
   all.by_name[std::string(name)] = state;
@@ -240,11 +249,13 @@ Operator& get_op(std::string_view name) {
 void destroy(std::string_view name) {
   States& all = States::all();
   StateRef state;
-  std::lock_guard lock(all.mutex);
-  auto found = all.by_name.find(name);
-  if (found == all.by_name.end()) return;
-  state = std::move(found->second);
-  all.by_name.erase(found);
+  {
+    std::lock_guard lock(all.mutex);
+    auto found = all.by_name.find(name);
+    if (found == all.by_name.end()) return;
+    state = std::move(found->second);
+    all.by_name.erase(found);
+  }
   while (!state->registrations.empty()) state->registrations.pop_back();
 }
 

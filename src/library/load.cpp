@@ -84,6 +84,20 @@ void load_library(const std::string& path) {
   }
 }
 
+namespace {
+
+// What was compiled against another build of this library may not fit it.
+std::string this_library() {
+  Dl_info info{};
+  std::error_code error;
+  if (!dladdr(reinterpret_cast<void*>(&load_inline), &info) || !info.dli_fname) return "";
+  auto size = fs::file_size(info.dli_fname, error);
+  auto written = fs::last_write_time(info.dli_fname, error);
+  return fmt::format("{} {}", size, written.time_since_epoch().count());
+}
+
+}  // namespace
+
 std::string load_inline(const std::string& name, const std::string& source, const LoadOptions& options) {
   const char* from_environment = std::getenv("CXX");
   std::string compiler = !options.compiler.empty()               ? options.compiler
@@ -94,7 +108,7 @@ std::string load_inline(const std::string& name, const std::string& source, cons
   words.insert(words.end(), options.flags.begin(), options.flags.end());
   for (const auto& list : {options.include_paths, installed_includes()})
     for (const std::string& path : list) words.push_back("-I" + path);
-  std::string key = fmt::format("load_inline\n{}\n{}\n{}", name, fmt::join(words, "\n"), source);
+  std::string key = fmt::format("load_inline\n{}\n{}\n{}\n{}", name, fmt::join(words, "\n"), this_library(), source);
   fs::path base = cache_folder();
   fs::create_directories(base);
   fs::permissions(base, fs::perms::owner_all);

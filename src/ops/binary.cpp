@@ -82,7 +82,7 @@ OPS(binary) {
       .grad("self", saves("self"), [](Grad& g) {
         Scalar exponent = g.argument("exponent").scalar();
         if (!exponent.is_symbolic() && exponent.to_double() == 0) return zeros_like(g.grad());
-        Scalar lower = exponent.is_real() ? Scalar(exponent.real() - 1) : Scalar(exponent.integer() - 1);
+        Scalar lower = exponent.is_real() ? Scalar(exponent.sym_real() - 1) : Scalar(exponent.integer() - 1);
         return g.grad() * (pow(g.saved("self"), lower) * exponent);
       });
   op("maximum(Tensor self, Tensor other) -> Tensor")

@@ -1,6 +1,7 @@
 // Tensors from nothing.
 #include <tenon/core/random.h>
 #include <tenon/ops/table.h>
+#include <tenon/sym/size_rules.h>
 
 #include <cmath>
 
@@ -20,7 +21,7 @@ Dtype dtype_or(const Arguments& arguments, Dtype standard) {
 std::vector<TensorMeta> sized(const Arguments& arguments, Dtype standard) {
   SymInts sizes = arguments["size"].sym_ints();
   for (const SymInt& size : sizes)
-    TENON_CHECK(!statically_true(size < 0), "[{}] expected sizes of at least 0, got {}", arguments.op().brief_name(), str(sizes));
+    TENON_CHECK(may_be_size(size), "[{}] expected sizes of at least 0, got {}", arguments.op().brief_name(), str(sizes));
   return {TensorMeta::contiguous(sizes, dtype_or(arguments, standard), device_of(arguments))};
 }
 
@@ -48,20 +49,68 @@ std::vector<TensorMeta> arange_shape(const Arguments& arguments) {
   if (real) {
     double first = start.to_double(), last = end.to_double(), stride = step.to_double();
     TENON_CHECK(stride != 0, "[arange] expected a step other than 0");
-    TENON_CHECK(std::isfinite(first) && std::isfinite(last), "[arange] expected finite bounds, got {} and {}", first, last);
+    TENON_CHECK(std::isfinite(first) && std::isfinite(last), "[arange] expected finite bounds, got {} and {}", first,
+                last);
     TENON_CHECK((last - first) / stride >= 0, "[arange] bounds {} and {} do not fit the step {}", first, last, stride);
     count = static_cast<int64_t>(std::ceil((last - first) / stride));
   } else {
     int64_t stride = step.to_int();
     TENON_CHECK(stride != 0, "[arange] expected a step other than 0");
     SymInt length = end.integer() - start.integer();
-    TENON_CHECK(bool(stride > 0 ? length >= 0 : length <= 0), "[arange] bounds {} and {} do not fit the step {}",
+    TENON_CHECK(expect(stride > 0 ? length >= 0 : length <= 0), "[arange] bounds {} and {} do not fit the step {}",
                 start.str(), end.str(), stride);
     count = stride == 1 ? length : -((-length) / SymInt(stride));
   }
   Dtype dtype = dtype_or(arguments, real ? kFloat32 : kInt64);
   TENON_CHECK(dtype != kBool, "[arange] expected a dtype of numbers, got bool");
   return {TensorMeta::contiguous(SymInts{count}, dtype, device_of(arguments))};
+}
+
+// Whole numbers from `low` to `high` - 1: 62 random bits for each, of which the remainder is close enough to uniform.
+Lane random_integer(Element& e, const SymInt& low, const SymInt& high) {
+  loop::Builder& b = e.builder();
+  Expr word = e.linear_index() * 2;
+  Lane upper = b.binary(loop::OpCode::Shl, e.random_bits(word) & b.constant(int64_t{0x3fffffff}, kInt64),
+                        b.constant(int64_t{32}, kInt64));
+  Lane bits = upper | e.random_bits(word + 1);
+  return cast(b.index(e.integer(low)) + rem(bits, b.index(e.integer(high - low))), e.dtype());
+}
+
+std::vector<TensorMeta> randint_shape(const Arguments& arguments) {
+  SymInt low = arguments.has("low") ? arguments["low"].sym_int() : SymInt(0), high = arguments["high"].sym_int();
+  TENON_CHECK(expect(low < high), "[randint] expected a range of at least one number, got {} to {}", low.str(),
+              high.str());
+  return sized(arguments, kInt64);
+}
+
+std::vector<TensorMeta> eye_shape(const Arguments& arguments) {
+  SymInt rows = arguments["n"].sym_int(), columns = arguments.has("m") ? arguments["m"].sym_int() : rows;
+  TENON_CHECK(expect(rows >= 0) && expect(columns >= 0), "[eye] expected sizes of at least 0, got {} and {}", rows.str(),
+              columns.str());
+  return {TensorMeta::contiguous(SymInts{rows, columns}, dtype_or(arguments, kFloat32), device_of(arguments))};
+}
+
+Lane diagonal_ones(Element& e) {
+  loop::Builder& b = e.builder();
+  return cast(b.index(e.index(0)) == b.index(e.index(1)), e.dtype());
+}
+
+// From either end to the middle, so that both ends are exact.
+Lane evenly_spaced(Element& e) {
+  loop::Builder& b = e.builder();
+  Dtype dtype = is_floating(e.dtype()) ? e.dtype() : kFloat64;
+  int64_t steps = e.arguments().integer("steps");
+  Lane start = e.scalar("start", dtype), end = e.scalar("end", dtype);
+  if (steps == 1) return cast(start, e.dtype());
+  Lane position = b.index(e.index(0)), step = (end - start) / static_cast<double>(steps - 1);
+  Lane from_start = start + step * cast(position, dtype);
+  Lane from_end = end - step * cast(b.constant(steps - 1, kInt64) - position, dtype);
+  return cast(select(position < b.constant(steps / 2, kInt64), from_start, from_end), e.dtype());
+}
+
+TensorOptions options_like(const Tensor& self, std::optional<Dtype> dtype, std::optional<Device> device) {
+  TENON_CHECK(self.defined(), "[new_*] expected a tensor, got an undefined one");
+  return {dtype.value_or(self.dtype()), device.value_or(self.device())};
 }
 
 TensorOptions options(std::optional<Dtype> dtype, std::optional<Device> device) {
@@ -78,14 +127,16 @@ OPS(factory) {
      "bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor")
       .uninitialised()
       .shape(sized_float);
-  op("empty_strided(SymInt[] size, SymInt[] stride, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
+  op("empty_strided(SymInt[] size, SymInt[] stride, *, ScalarType? dtype=None, Layout? layout=None, Device? "
+     "device=None, "
      "bool? pin_memory=None) -> Tensor")
       .uninitialised()
       .shape([](const Arguments& arguments) {
         std::vector<TensorMeta> metas = sized_float(arguments);
         metas[0].strides = arguments["stride"].sym_ints();
-        TENON_CHECK(metas[0].strides.size() == metas[0].sizes.size(), "[empty_strided] expected a stride for each of {}, got {}",
-                    str(metas[0].sizes), str(metas[0].strides));
+        TENON_CHECK(metas[0].strides.size() == metas[0].sizes.size(),
+                    "[empty_strided] expected a stride for each of {}, got {}", str(metas[0].sizes),
+                    str(metas[0].strides));
         return metas;
       });
   op("full(SymInt[] size, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
@@ -115,6 +166,68 @@ OPS(factory) {
       })
       .shape(random_shape)
       .random();
+  op("randint(SymInt high, SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
+     "bool? pin_memory=None) -> Tensor")
+      .element([](Element& e) { return random_integer(e, 0, e.arguments()["high"].sym_int()); })
+      .shape(randint_shape)
+      .random();
+  op("randint.low(SymInt low, SymInt high, SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? "
+     "device=None, "
+     "bool? pin_memory=None) -> Tensor")
+      .element(
+          [](Element& e) { return random_integer(e, e.arguments()["low"].sym_int(), e.arguments()["high"].sym_int()); })
+      .shape(randint_shape)
+      .random();
+  op("eye(SymInt n, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> "
+     "Tensor")
+      .element(diagonal_ones)
+      .shape(eye_shape);
+  op("eye.m(SymInt n, SymInt m, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
+     "pin_memory=None) -> Tensor")
+      .element(diagonal_ones)
+      .shape(eye_shape);
+  op("linspace(Scalar start, Scalar end, int steps, *, ScalarType? dtype=None, Layout? layout=None, Device? "
+     "device=None, "
+     "bool? pin_memory=None) -> Tensor")
+      .element(evenly_spaced)
+      .shape([](const Arguments& arguments) {
+        int64_t steps = arguments.integer("steps");
+        TENON_CHECK(steps >= 0, "[linspace] expected a number of at least 0, got {}", steps);
+        Dtype dtype = dtype_or(arguments, kFloat32);
+        TENON_CHECK(dtype != kBool, "[linspace] expected a dtype of numbers, got bool");
+        return std::vector{TensorMeta::contiguous(SymInts{steps}, dtype, device_of(arguments))};
+      });
+  op("scalar_tensor(Scalar s, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
+     "pin_memory=None) -> Tensor")
+      .decompose([](const Scalar& s, std::optional<Dtype> dtype, std::optional<Layout>, std::optional<Device> device,
+                    std::optional<bool>) { return full(SymInts{}, s, options(dtype.value_or(kFloat32), device)); });
+  op("new_empty(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
+     "bool? pin_memory=None) -> Tensor")
+      .uninitialised()
+      .ignores("self")
+      .shape([](const Arguments& arguments) {
+        const Tensor& self = arguments.tensor("self");
+        TENON_CHECK(self.defined(), "[new_empty] expected a tensor, got an undefined one");
+        std::vector<TensorMeta> metas = sized(arguments, self.dtype());
+        if (arguments["device"].is_none()) metas[0].device = self.device();
+        return metas;
+      });
+  op("new_zeros(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
+     "bool? pin_memory=None) -> Tensor")
+      .decompose([](const Tensor& self, const SymInts& size, std::optional<Dtype> dtype, std::optional<Layout>,
+                    std::optional<Device> device,
+                    std::optional<bool>) { return zeros(size, options_like(self, dtype, device)); });
+  op("new_ones(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
+     "bool? pin_memory=None) -> Tensor")
+      .decompose([](const Tensor& self, const SymInts& size, std::optional<Dtype> dtype, std::optional<Layout>,
+                    std::optional<Device> device,
+                    std::optional<bool>) { return ones(size, options_like(self, dtype, device)); });
+  op("new_full(Tensor self, SymInt[] size, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, Device? "
+     "device=None, "
+     "bool? pin_memory=None) -> Tensor")
+      .decompose([](const Tensor& self, const SymInts& size, const Scalar& fill_value, std::optional<Dtype> dtype,
+                    std::optional<Layout>, std::optional<Device> device,
+                    std::optional<bool>) { return full(size, fill_value, options_like(self, dtype, device)); });
   op("arange.start_step(Scalar start, Scalar end, Scalar step=1, *, ScalarType? dtype=None, Layout? layout=None, "
      "Device? device=None, bool? pin_memory=None) -> Tensor")
       .element([](Element& e) {
@@ -122,24 +235,29 @@ OPS(factory) {
         return e.scalar("start", e.dtype()) + position * e.scalar("step", e.dtype());
       })
       .shape(arange_shape);
-  op("arange(Scalar end, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor")
+  op("arange(Scalar end, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) "
+     "-> Tensor")
       .decompose([](const Scalar& end, std::optional<Dtype> dtype, std::optional<Layout>, std::optional<Device> device,
                     std::optional<bool>) { return arange(0, end, 1, options(dtype, device)); });
-  op("empty_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, "
+  op("empty_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
+     "pin_memory=None, "
      "MemoryFormat? memory_format=None) -> Tensor")
       .uninitialised()
       .shape([](const Arguments& arguments) {
         const Tensor& self = arguments.tensor("self");
         Dtype dtype = dtype_or(arguments, self.dtype());
-        if (self.is_contiguous()) return std::vector{TensorMeta{self.sym_sizes(), self.sym_strides(), dtype, self.device()}};
+        if (self.is_contiguous())
+          return std::vector{TensorMeta{self.sym_sizes(), self.sym_strides(), dtype, self.device()}};
         return std::vector{TensorMeta::contiguous(self.sym_sizes(), dtype, self.device())};
       });
-  op("zeros_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, "
+  op("zeros_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
+     "pin_memory=None, "
      "MemoryFormat? memory_format=None) -> Tensor")
       .pointwise(Promotion::Argument, [](Lane self) { return number(self, 0); })
       .ignores("self")
       .no_inplace();
-  op("ones_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, "
+  op("ones_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
+     "pin_memory=None, "
      "MemoryFormat? memory_format=None) -> Tensor")
       .pointwise(Promotion::Argument, [](Lane self) { return number(self, 1); })
       .ignores("self")
@@ -149,13 +267,15 @@ OPS(factory) {
       .pointwise(Promotion::Argument, [](Lane, Lane value) { return value; })
       .ignores("self")
       .no_inplace();
-  op("rand_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, "
+  op("rand_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
+     "pin_memory=None, "
      "MemoryFormat? memory_format=None) -> Tensor")
       .decompose([](const Tensor& self, std::optional<Dtype> dtype, std::optional<Layout>, std::optional<Device>,
                     std::optional<bool>, std::optional<MemoryFormat>) {
         return rand(self.sym_sizes(), TensorOptions(dtype.value_or(self.dtype()), self.device()));
       });
-  op("randn_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, "
+  op("randn_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
+     "pin_memory=None, "
      "MemoryFormat? memory_format=None) -> Tensor")
       .decompose([](const Tensor& self, std::optional<Dtype> dtype, std::optional<Layout>, std::optional<Device>,
                     std::optional<bool>, std::optional<MemoryFormat>) {

@@ -1,5 +1,6 @@
 // Metadata of outputs: dtypes by promotion, sizes by broadcasting, strides as eager gives them.
 #include <tenon/ops/row.h>
+#include <tenon/sym/size_rules.h>
 
 #include <algorithm>
 #include <numeric>
@@ -83,19 +84,19 @@ SymInts broadcast(std::span<const SymInts> shapes, std::string_view op_name) {
     for (size_t at = 0; at < shape.size(); ++at) {
       SymInt& out = result[rank - shape.size() + at];
       const SymInt& size = shape[at];
-      if (statically_true(size == 1) || out.same(size)) continue;
-      if (statically_true(out == 1)) {
+      if (is_one(size) || out.same(size)) continue;
+      if (is_one(out)) {
         out = size;
         continue;
       }
-      // Neither is known to be 1: symbolic sizes are at least 2, so they must be equal.
-      if (!bool(out == size)) {
+      // Neither is known to be 1: symbolic sizes are at least 2, or count as such, so they must be equal.
+      if (!same_size(out, size)) {
         std::vector<std::string> texts;
         for (const SymInts& each : shapes) texts.push_back(str(each));
         fail("[{}] shapes {} cannot be broadcast together: dimension {} is {} and {}", op_name, fmt::join(texts, ", "), at,
              out.str(), size.str());
       }
-      if (out.is_symbolic() && !size.is_symbolic()) out = size;
+      out = better_known(out, size);
     }
   return result;
 }
@@ -105,7 +106,7 @@ namespace {
 bool statically_contiguous(const SymInts& sizes, const SymInts& strides) {
   SymInt expected = 1;
   for (size_t dim = sizes.size(); dim-- > 0;) {
-    if (statically_true(sizes[dim] == 1)) continue;
+    if (is_one(sizes[dim])) continue;
     if (!strides[dim].same(expected) && !statically_true(strides[dim] == expected)) return false;
     expected *= sizes[dim];
   }
@@ -130,7 +131,7 @@ SymInts pointwise_strides(const SymInts& sizes, std::span<const Tensor> inputs) 
     aligned.resize(sizes.size(), SymInt(0));
     for (size_t dim = 0; dim < in_sizes.size(); ++dim) {
       size_t at = sizes.size() - in_sizes.size() + dim;
-      aligned[at] = statically_true(in_sizes[dim] == 1) && !statically_true(sizes[at] == 1) ? SymInt(0) : in_strides[dim];
+      aligned[at] = is_one(in_sizes[dim]) && !is_one(sizes[at]) ? SymInt(0) : in_strides[dim];
     }
     full.emplace_back(in_sizes, aligned);
   }
@@ -140,12 +141,12 @@ SymInts pointwise_strides(const SymInts& sizes, std::span<const Tensor> inputs) 
   // Whether `a` must be further inside than `b`: 1 yes, -1 no, 0 undecided.
   auto compare = [&](size_t a, size_t b) {
     for (auto& [in_sizes, strides] : full) {
-      if (statically_true(strides[a] == 0) || statically_true(strides[b] == 0)) continue;
+      if (is_zero(strides[a]) || is_zero(strides[b])) continue;
       if (strides[a].same(strides[b])) {
-        if (bool(sizes[a] > sizes[b])) return -1;
+        if (decide_likely(sizes[a] > sizes[b], false)) return -1;
         continue;
       }
-      return bool(strides[a] < strides[b]) ? 1 : -1;
+      return decide_likely(strides[a] < strides[b], false) ? 1 : -1;
     }
     return 0;
   };
@@ -163,7 +164,7 @@ SymInts pointwise_strides(const SymInts& sizes, std::span<const Tensor> inputs) 
   SymInt step = 1;
   for (size_t dim : order) {
     strides[dim] = step;
-    if (!statically_true(sizes[dim] == 0)) step *= sizes[dim];
+    if (!is_zero(sizes[dim])) step *= sizes[dim];
   }
   return strides;
 }
@@ -180,6 +181,7 @@ TensorMeta infer_pointwise(const Row& row, const Arguments& arguments) {
       shapes.push_back(value.tensor().sym_sizes());
     }
   TENON_ASSERT(!inputs.empty(), "{} without tensors", row.schema.str());
+  if (row.check) row.check(arguments);
   Device device = inputs[0].device();
   for (const Tensor& input : inputs) {
     if (input.dim() > 0 && inputs[0].dim() == 0) device = input.device();
@@ -192,7 +194,7 @@ TensorMeta infer_pointwise(const Row& row, const Arguments& arguments) {
     const Tensor& self = arguments.tensor("self");
     SymInts own = self.sym_sizes();
     bool fits = own.size() == sizes.size();
-    for (size_t dim = 0; fits && dim < sizes.size(); ++dim) fits = own[dim].same(sizes[dim]) || bool(own[dim] == sizes[dim]);
+    for (size_t dim = 0; fits && dim < sizes.size(); ++dim) fits = same_size(own[dim], sizes[dim]);
     TENON_CHECK(fits, "[{}] self {} cannot hold the broadcast shape {}", arguments.op().brief_name(), self.description(),
                 str(sizes));
     SymInts strides = self.sym_strides();

@@ -1,5 +1,6 @@
 // Softmax and what is trained with it: functions of other operators, fused where they are used.
 #include <tenon/ops/table.h>
+#include <tenon/sym/size_rules.h>
 
 namespace tenon::ops {
 namespace {
@@ -11,7 +12,7 @@ void check_reduction(int64_t reduction, std::string_view op_name) {
               reduction);
 }
 
-bool equal(const SymInt& a, const SymInt& b) { return a.same(b) || bool(a == b); }
+bool equal(const SymInt& a, const SymInt& b) { return same_size(a, b); }
 
 Tensor zero_like(const Tensor& tensor) { return zeros(SymInts{}, TensorOptions(tensor.dtype(), tensor.device())); }
 
@@ -27,7 +28,7 @@ Dtype softmax_dtype(const Tensor& self, std::optional<Dtype> dtype, std::string_
 
 // Minus the largest element along `dim`, so that no exponential overflows. An empty dimension has none.
 Tensor shifted(const Tensor& x, int64_t dim) {
-  if (x.dim() > 0 && statically_true(x.size(dim) == 0)) return x;
+  if (x.dim() > 0 && is_zero(x.size(dim))) return x;
   return x - amax(x, dim, true);
 }
 

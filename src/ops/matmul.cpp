@@ -1,14 +1,14 @@
-// Products of matrices, and additions by index: what libraries do better than loops.
+// Products of matrices: what libraries do better than loops.
 #include <tenon/kernels/matmul.h>
-#include <tenon/kernels/scatter.h>
 #include <tenon/ops/table.h>
+#include <tenon/sym/size_rules.h>
 
 #include <algorithm>
 
 namespace tenon::ops {
 namespace {
 
-bool equal(const SymInt& a, const SymInt& b) { return a.same(b) || bool(a == b); }
+bool equal(const SymInt& a, const SymInt& b) { return same_size(a, b); }
 
 // "32×64"
 std::string by(const Tensor& tensor) {
@@ -21,18 +21,19 @@ std::string by(const Tensor& tensor) {
 void check_product(const Tensor& a, const Tensor& b, std::string_view op_name) {
   TENON_CHECK(a.dtype() == b.dtype(), "[{}] expected two tensors of one dtype, got {} and {}", op_name, a.description(),
               b.description());
-  TENON_CHECK(a.dtype() != kBool, "[{}] expected tensors of numbers, got {} and {}", op_name, a.description(), b.description());
+  TENON_CHECK(a.dtype() != kBool, "[{}] expected tensors of numbers, got {} and {}", op_name, a.description(),
+              b.description());
   SymInt inner = a.size(-1);
-  TENON_CHECK(equal(inner, b.size(-2)), "[{}] {} and {} ({}) cannot be multiplied: expected {} rows", op_name, by(a), by(b),
-              name(a.dtype()), inner.str());
+  TENON_CHECK(equal(inner, b.size(-2)), "[{}] {} and {} ({}) cannot be multiplied: expected {} rows", op_name, by(a),
+              by(b), name(a.dtype()), inner.str());
 }
 
 void check_rank(const Tensor& a, const Tensor& b, int64_t rank, std::string_view op_name) {
   TENON_CHECK(a.defined() && b.defined(), "[{}] expected a tensor, got an undefined one", op_name);
-  TENON_CHECK(a.dim() == rank && b.dim() == rank, "[{}] expected tensors of {} dimensions, got {} and {}", op_name, rank,
-              a.description(), b.description());
-  TENON_CHECK(a.device() == b.device(), "[{}] expected all tensors on one device, got {} and {}", op_name, a.device().str(),
-              b.device().str());
+  TENON_CHECK(a.dim() == rank && b.dim() == rank, "[{}] expected tensors of {} dimensions, got {} and {}", op_name,
+              rank, a.description(), b.description());
+  TENON_CHECK(a.device() == b.device(), "[{}] expected all tensors on one device, got {} and {}", op_name,
+              a.device().str(), b.device().str());
 }
 
 TensorMeta mm_shape(const Tensor& a, const Tensor& b, std::string_view op_name) {
@@ -49,7 +50,7 @@ TensorMeta addmm_shape(const Arguments& arguments) {
   SymInts sizes = self.sym_sizes();
   bool fits = sizes.size() <= 2;
   for (size_t dim = 0; fits && dim < sizes.size(); ++dim)
-    fits = statically_true(sizes[dim] == 1) || equal(sizes[dim], meta.sizes[2 - sizes.size() + dim]);
+    fits = is_one(sizes[dim]) || equal(sizes[dim], meta.sizes[2 - sizes.size() + dim]);
   TENON_CHECK(fits, "[addmm] self {} cannot be broadcast to {}", self.description(), str(meta.sizes));
   return meta;
 }
@@ -105,24 +106,6 @@ Tensor batched_matmul(const Tensor& a, const Tensor& b) {
   return view(bmm(left, right), joined(batch, {m, n}));
 }
 
-void check_scatter(const Arguments& arguments) {
-  const Tensor &self = arguments.tensor("self"), &index = arguments.tensor("index"), &src = arguments.tensor("src");
-  TENON_CHECK(self.defined() && index.defined() && src.defined(), "[scatter_add] expected a tensor, got an undefined one");
-  TENON_CHECK(index.dtype() == kInt64 || index.dtype() == kInt32, "[scatter_add] expected an index of int64 or int32, got {}",
-              index.description());
-  TENON_CHECK(src.dtype() == self.dtype(), "[scatter_add] expected a source of {}, got {}", name(self.dtype()), src.description());
-  TENON_CHECK(index.dim() == self.dim() && src.dim() == self.dim(), "[scatter_add] expected an index and a source of {} dimensions, got {} and {}",
-              self.dim(), index.description(), src.description());
-  int64_t dim = arguments.dim("dim", self.dim());
-  for (int64_t d = 0; d < self.dim(); ++d) {
-    SymInt size = index.size(d);
-    TENON_CHECK(size.same(src.size(d)) || bool(size <= src.size(d)), "[scatter_add] index {} is larger than the source {} in dimension {}",
-                index.description(), src.description(), d);
-    TENON_CHECK(d == dim || size.same(self.size(d)) || bool(size <= self.size(d)),
-                "[scatter_add] index {} does not fit {} in dimension {}", index.description(), self.description(), d);
-  }
-}
-
 }  // namespace
 
 OPS(matmul) {
@@ -148,12 +131,13 @@ OPS(matmul) {
             kernels::matmul(arguments.tensor("mat1"), arguments.tensor("mat2"), outputs[0], epilogue);
           },
           [](const Arguments& arguments) { return by_library(arguments, "mat1"); })
-      .decompose([](const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta, const Scalar& alpha) {
-        Tensor result = scaled(wide_mm(mat1, mat2), alpha);
-        // A beta of 0 ignores self, NaNs in it included.
-        if (!is_number(beta, 0)) result = result + scaled(self.to(compute_dtype(self.dtype())), beta);
-        return result.to(self.dtype());
-      })
+      .decompose(
+          [](const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta, const Scalar& alpha) {
+            Tensor result = scaled(wide_mm(mat1, mat2), alpha);
+            // A beta of 0 ignores self, NaNs in it included.
+            if (!is_number(beta, 0)) result = result + scaled(self.to(compute_dtype(self.dtype())), beta);
+            return result.to(self.dtype());
+          })
       .shape([](const Arguments& arguments) { return std::vector{addmm_shape(arguments)}; })
       .grad("self", saves(),
             [](Grad& g) { return scaled(sum_to_size(g.grad(), g.sizes("self")), g.argument("beta").scalar()); })
@@ -174,8 +158,9 @@ OPS(matmul) {
       .shape([](const Arguments& arguments) {
         const Tensor &self = arguments.tensor("self"), &mat2 = arguments.tensor("mat2");
         check_rank(self, mat2, 3, "bmm");
-        TENON_CHECK(equal(self.size(0), mat2.size(0)), "[bmm] {} and {} ({}) cannot be multiplied: expected a batch of {}",
-                    by(self), by(mat2), name(self.dtype()), self.size(0).str());
+        TENON_CHECK(equal(self.size(0), mat2.size(0)),
+                    "[bmm] {} and {} ({}) cannot be multiplied: expected a batch of {}", by(self), by(mat2),
+                    name(self.dtype()), self.size(0).str());
         check_product(self, mat2, "bmm");
         return std::vector{
             TensorMeta::contiguous(SymInts{self.size(0), self.size(1), mat2.size(2)}, self.dtype(), self.device())};
@@ -184,19 +169,20 @@ OPS(matmul) {
       .grad("mat2", saves("self"), [](Grad& g) { return bmm(t3(g.saved("self")), g.grad()); });
   op("dot(Tensor self, Tensor tensor) -> Tensor").decompose([](const Tensor& self, const Tensor& other) {
     check_rank(self, other, 1, "dot");
-    TENON_CHECK(self.dtype() == other.dtype(), "[dot] expected two tensors of one dtype, got {} and {}", self.description(),
+    TENON_CHECK(self.dtype() == other.dtype(), "[dot] expected two tensors of one dtype, got {} and {}",
+                self.description(), other.description());
+    TENON_CHECK(self.dtype() != kBool, "[dot] expected tensors of numbers, got {} and {}", self.description(),
                 other.description());
-    TENON_CHECK(self.dtype() != kBool, "[dot] expected tensors of numbers, got {} and {}", self.description(), other.description());
-    TENON_CHECK(equal(self.size(0), other.size(0)), "[dot] expected as many elements, got {} and {}", self.description(),
-                other.description());
+    TENON_CHECK(equal(self.size(0), other.size(0)), "[dot] expected as many elements, got {} and {}",
+                self.description(), other.description());
     Dtype wide = compute_dtype(self.dtype());
     return sum(self.to(wide) * other.to(wide), wide).to(self.dtype());
   });
   op("mv(Tensor self, Tensor vec) -> Tensor").decompose([](const Tensor& self, const Tensor& vec) {
-    TENON_CHECK(self.dim() == 2 && vec.dim() == 1, "[mv] expected a matrix and a vector, got {} and {}", self.description(),
-                vec.description());
-    TENON_CHECK(equal(self.size(1), vec.size(0)), "[mv] {} and {} ({}) cannot be multiplied: expected {} elements", by(self),
-                by(vec), name(self.dtype()), self.size(1).str());
+    TENON_CHECK(self.dim() == 2 && vec.dim() == 1, "[mv] expected a matrix and a vector, got {} and {}",
+                self.description(), vec.description());
+    TENON_CHECK(equal(self.size(1), vec.size(0)), "[mv] {} and {} ({}) cannot be multiplied: expected {} elements",
+                by(self), by(vec), name(self.dtype()), self.size(1).str());
     return squeeze(mm(self, unsqueeze(vec, 1)), 1);
   });
   op("matmul(Tensor self, Tensor other) -> Tensor").decompose([](const Tensor& self, const Tensor& other) {
@@ -217,8 +203,9 @@ OPS(matmul) {
         TENON_CHECK(input.dim() > 0 && (weight.dim() == 1 || weight.dim() == 2),
                     "[linear] expected an input of at least one dimension and a weight of one or two, got {} and {}",
                     input.description(), weight.description());
-        TENON_CHECK(equal(input.size(-1), weight.size(-1)), "[linear] input {} does not fit weight {}: expected {} features",
-                    input.description(), weight.description(), weight.size(-1).str());
+        TENON_CHECK(equal(input.size(-1), weight.size(-1)),
+                    "[linear] input {} does not fit weight {}: expected {} features", input.description(),
+                    weight.description(), weight.size(-1).str());
         if (weight.dim() == 1) {
           Tensor result = matmul(input, weight);
           return bias ? result + *bias : result;
@@ -228,30 +215,6 @@ OPS(matmul) {
         Tensor rows = as_rows(input);
         Tensor result = bias ? addmm(*bias, rows, t(weight)) : mm(rows, t(weight));
         return input.dim() == 2 ? result : view(result, joined(without_last(input, 1), {weight.size(0)}));
-      });
-  op("scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor")
-      .kernel([](const Arguments& arguments, std::span<Tensor> outputs) {
-        const Tensor& self = arguments.tensor("self");
-        kernels::scatter_add(self, arguments.dim("dim", self.dim()), arguments.tensor("index"), arguments.tensor("src"), outputs[0]);
-      })
-      .shape([](const Arguments& arguments) {
-        check_scatter(arguments);
-        const Tensor& self = arguments.tensor("self");
-        return std::vector{TensorMeta::contiguous(self.sym_sizes(), self.dtype(), self.device())};
-      })
-      .grad("self", saves(), [](Grad& g) { return g.grad(); })
-      .grad("src", saves("index"), [](Grad& g) {
-        Tensor picked = gather(g.grad(), g.argument("dim").integer(), g.saved("index"));
-        // Elements of the source beyond the index were not used.
-        SymInts sizes = g.sizes("src"), used = g.sizes("index");
-        for (size_t dim = 0; dim < sizes.size(); ++dim) {
-          if (equal(sizes[dim], used[dim])) continue;
-          SymInts wider = picked.sym_sizes();
-          wider[dim] = sizes[dim];
-          Tensor unused = zeros(wider, TensorOptions(picked.dtype(), picked.device()));
-          picked = slice_scatter(unused, picked, static_cast<int64_t>(dim), SymInt(0), used[dim], 1);
-        }
-        return picked;
       });
 }
 

@@ -1,6 +1,9 @@
 #include <tenon/dispatch/registration.h>
 #include <tenon/ops/table.h>
 #include <tenon/schema/derive.h>
+#include <tenon/sym/size_rules.h>
+
+#include <atomic>
 
 namespace tenon::ops {
 namespace {
@@ -26,6 +29,24 @@ void define_inplace(const std::shared_ptr<Row>& row) {
   row->inplace_op = &define_row(derived);
 }
 
+// The in-place form of any other row: what it gives, copied into `self`.
+void define_inplace_copy(const std::shared_ptr<Row>& row) {
+  dispatch::Operator& form = dispatch::define(schema::inplace_form(row->schema));
+  dispatch::add_tags(form, {dispatch::Tag::pt2_compliant_tag});
+  row->inplace_op = &form;
+  const dispatch::Operator* functional = row->op;
+  dispatch::register_composite(form, dispatch::Composite::Implicit, [functional](dispatch::Call& call) {
+    static const dispatch::Operator& copy = dispatch::find_operator("aten::copy_");
+    Tensor self = call.args[0].tensor();
+    Tensor result = dispatch::call_boxed(*functional, call.args)[0].take_tensor();
+    TENON_CHECK(result.dtype() == self.dtype(), "[{}] a result of {} cannot be stored in self of {}",
+                call.op.brief_name(), name(result.dtype()), name(self.dtype()));
+    const dispatch::Value args[] = {dispatch::Value(self), dispatch::Value(result), dispatch::Value(false)};
+    dispatch::call_boxed(copy, args);
+    call.results.push_back(std::move(self));
+  });
+}
+
 // The `out` form of a pointwise row: the result is written into a tensor of the caller's, which must have its shape.
 void define_out(const std::shared_ptr<Row>& row) {
   dispatch::Operator& out = dispatch::define(schema::out_form(row->schema));
@@ -38,7 +59,7 @@ void define_out(const std::shared_ptr<Row>& row) {
     Tensor result = dispatch::call_boxed(*functional, call.args.first(call.args.size() - 1))[0].take_tensor();
     SymInts expected = result.sym_sizes(), given = target.sym_sizes();
     bool fits = expected.size() == given.size();
-    for (size_t dim = 0; fits && dim < given.size(); ++dim) fits = expected[dim].same(given[dim]) || bool(expected[dim] == given[dim]);
+    for (size_t dim = 0; fits && dim < given.size(); ++dim) fits = same_size(expected[dim], given[dim]);
     TENON_CHECK(fits, "[{}] expected an out tensor of shape {}, got {}", call.op.brief_name(), str(expected), target.description());
     const dispatch::Value args[] = {dispatch::Value(target), dispatch::Value(result), dispatch::Value(false)};
     dispatch::call_boxed(copy, args);
@@ -62,13 +83,31 @@ RowBuilder::~RowBuilder() noexcept(false) {
   if (row_->kind == Kind::Pointwise) {
     size_t lanes = 0;
     for (const schema::Argument& argument : row_->schema.arguments) lanes += is_lane(argument);
-    TENON_ASSERT(lanes == row_->pointwise.lanes, "{}: {} lane arguments, its expression takes {}", row_->schema.str(), lanes,
-                 row_->pointwise.lanes);
+    TENON_ASSERT(lanes == row_->pointwise.lanes, "{}: {} lane arguments, its expression takes {}", row_->schema.str(),
+                 lanes, row_->pointwise.lanes);
     if (row_->derives_inplace && schema::has_inplace_form(row_->schema)) define_inplace(row_);
     if (row_->derives_inplace && schema::has_out_form(row_->schema)) define_out(row_);
   }
+  if (row_->inplace_by_copy) {
+    TENON_ASSERT(row_->kind != Kind::Pointwise && schema::has_inplace_form(row_->schema),
+                 "{} has no in-place form by copying", row_->schema.str());
+    define_inplace_copy(row_);
+  }
   if (row_->kind == Kind::Composite && !row_->differentiable())
     dispatch::register_composite(defined, dispatch::Composite::Implicit, row_->decomposition);
+}
+
+namespace {
+std::atomic<DynamicSizeSource> dynamic_size_source{nullptr};
+}
+
+void set_dynamic_size_source(DynamicSizeSource source) { dynamic_size_source = source; }
+
+SymInt new_dynamic_size(const SymInt& min, const std::optional<SymInt>& max) {
+  DynamicSizeSource source = dynamic_size_source;
+  TENON_ASSERT(source, "there are no fakes that could have such sizes");
+  // A bound that is itself a symbol says less than it costs.
+  return source(min, max && max->is_symbolic() ? std::nullopt : max);
 }
 
 bool Row::ignores(std::string_view argument) const {

@@ -1,6 +1,9 @@
 // Functions of one element.
 #include <tenon/ops/table.h>
 
+#include <limits>
+#include <numbers>
+
 namespace tenon::ops {
 
 OPS(unary) {
@@ -50,6 +53,72 @@ OPS(unary) {
   op("cos(Tensor self) -> Tensor")
       .pointwise(Promotion::ToFloat, [](Lane x) { return cos(x); })
       .grad("self", saves("self"), [](Grad& g) { return -g.grad() * sin(g.saved("self")); });
+  op("tan(Tensor self) -> Tensor")
+      .pointwise(Promotion::ToFloat, [](Lane x) { return tan(x); })
+      .grad("self", saves("result"), [](Grad& g) {
+        Tensor y = g.saved("result");
+        return g.grad() * (1 + y * y);
+      });
+  op("asin(Tensor self) -> Tensor")
+      .pointwise(Promotion::ToFloat, [](Lane x) { return asin(x); })
+      .grad("self", saves("self"), [](Grad& g) {
+        Tensor x = g.saved("self");
+        return g.grad() * rsqrt(1 - x * x);
+      });
+  op("acos(Tensor self) -> Tensor")
+      .pointwise(Promotion::ToFloat, [](Lane x) { return acos(x); })
+      .grad("self", saves("self"), [](Grad& g) {
+        Tensor x = g.saved("self");
+        return -g.grad() * rsqrt(1 - x * x);
+      });
+  op("atan(Tensor self) -> Tensor")
+      .pointwise(Promotion::ToFloat, [](Lane x) { return atan(x); })
+      .grad("self", saves("self"), [](Grad& g) {
+        Tensor x = g.saved("self");
+        return g.grad() / (1 + x * x);
+      });
+  op("sinh(Tensor self) -> Tensor")
+      .pointwise(Promotion::ToFloat, [](Lane x) { return sinh(x); })
+      .grad("self", saves("self"), [](Grad& g) { return g.grad() * cosh(g.saved("self")); });
+  op("cosh(Tensor self) -> Tensor")
+      .pointwise(Promotion::ToFloat, [](Lane x) { return cosh(x); })
+      .grad("self", saves("self"), [](Grad& g) { return g.grad() * sinh(g.saved("self")); });
+  op("asinh(Tensor self) -> Tensor")
+      .pointwise(Promotion::ToFloat, [](Lane x) { return asinh(x); })
+      .grad("self", saves("self"), [](Grad& g) {
+        Tensor x = g.saved("self");
+        return g.grad() * rsqrt(x * x + 1);
+      });
+  op("acosh(Tensor self) -> Tensor")
+      .pointwise(Promotion::ToFloat, [](Lane x) { return acosh(x); })
+      .grad("self", saves("self"), [](Grad& g) {
+        Tensor x = g.saved("self");
+        return g.grad() * rsqrt(x * x - 1);
+      });
+  op("atanh(Tensor self) -> Tensor")
+      .pointwise(Promotion::ToFloat, [](Lane x) { return atanh(x); })
+      .grad("self", saves("self"), [](Grad& g) {
+        Tensor x = g.saved("self");
+        return g.grad() / (1 - x * x);
+      });
+  op("exp2(Tensor self) -> Tensor")
+      .pointwise(Promotion::ToFloat, [](Lane x) { return exp2(x); })
+      .grad("self", saves("result"), [](Grad& g) { return g.grad() * (g.saved("result") * std::numbers::ln2); });
+  op("expm1(Tensor self) -> Tensor")
+      .pointwise(Promotion::ToFloat, [](Lane x) { return expm1(x); })
+      .grad("self", saves("result"), [](Grad& g) { return g.grad() * (g.saved("result") + 1); });
+  op("log2(Tensor self) -> Tensor")
+      .pointwise(Promotion::ToFloat, [](Lane x) { return log2(x); })
+      .grad("self", saves("self"), [](Grad& g) { return g.grad() / (g.saved("self") * std::numbers::ln2); });
+  op("log10(Tensor self) -> Tensor")
+      .pointwise(Promotion::ToFloat, [](Lane x) { return log10(x); })
+      .grad("self", saves("self"), [](Grad& g) { return g.grad() / (g.saved("self") * std::numbers::ln10); });
+  op("log1p(Tensor self) -> Tensor")
+      .pointwise(Promotion::ToFloat, [](Lane x) { return log1p(x); })
+      .grad("self", saves("self"), [](Grad& g) { return g.grad() / (g.saved("self") + 1); });
+  op("square(Tensor self) -> Tensor")
+      .pointwise(Promotion::Same, [](Lane x) { return x * x; })
+      .grad("self", saves("self"), [](Grad& g) { return g.grad() * (g.saved("self") * 2); });
   op("tanh(Tensor self) -> Tensor")
       .pointwise(Promotion::ToFloat, [](Lane x) { return tanh(x); })
       .grad("self", saves("result"), [](Grad& g) {
@@ -72,24 +141,43 @@ OPS(unary) {
       .pointwise(Promotion::Same, [](Lane x) { return maximum(x, number(x, 0)); })
       .grad("self", saves("result"), [](Grad& g) { return threshold_backward(g.grad(), g.saved("result"), 0); });
   op("threshold_backward(Tensor grad_output, Tensor self, Scalar threshold) -> Tensor")
-      .pointwise(Promotion::Same, [](Lane grad, Lane x, Lane threshold) { return select(x <= threshold, number(grad, 0), grad); })
-      .grad("grad_output", saves("self"), [](Grad& g) {
-        return threshold_backward(g.grad(), g.saved("self"), g.argument("threshold").scalar());
-      });
+      .pointwise(Promotion::Same,
+                 [](Lane grad, Lane x, Lane threshold) { return select(x <= threshold, number(grad, 0), grad); })
+      .grad("grad_output", saves("self"),
+            [](Grad& g) { return threshold_backward(g.grad(), g.saved("self"), g.argument("threshold").scalar()); });
   op("logical_not(Tensor self) -> Tensor").pointwise(Promotion::Logical, [](Lane x) { return !x; });
   op("isnan(Tensor self) -> Tensor").pointwise(Promotion::Compare, [](Lane x) { return x != x; }).no_inplace();
+  // Integers are always finite.
+  op("isinf(Tensor self) -> Tensor")
+      .pointwise(
+          Promotion::Compare,
+          [](Lane x) { return is_floating(x.dtype()) ? abs(x) == std::numeric_limits<double>::infinity() : x != x; })
+      .no_inplace();
+  op("isfinite(Tensor self) -> Tensor")
+      .pointwise(
+          Promotion::Compare,
+          [](Lane x) { return is_floating(x.dtype()) ? abs(x) < std::numeric_limits<double>::infinity() : x == x; })
+      .no_inplace();
+  op("bitwise_not(Tensor self) -> Tensor").decompose([](const Tensor& self) {
+    TENON_CHECK(self.defined() && !is_floating(self.dtype()),
+                "[bitwise_not] expected a tensor of integers or bools, got {}",
+                self.defined() ? self.description() : "an undefined one");
+    return self.dtype() == kBool ? logical_not(self) : bitwise_xor(self, -1);
+  });
 
   // Copies and conversions.
   op("clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor")
       .pointwise(Promotion::Same, [](Lane x) { return x; })
       .no_inplace()
       .grad("self", saves(), [](Grad& g) { return g.grad(); });
-  op("_to_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, "
+  op("_to_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
+     "pin_memory=None, "
      "bool non_blocking=False, MemoryFormat? memory_format=None) -> Tensor")
       .pointwise(Promotion::Argument, [](Lane x) { return x; })
       .no_inplace()
       .grad("self", saves(), [](Grad& g) { return g.grad().to(g.dtype("self")); });
-  op("to.dtype(Tensor(a) self, ScalarType dtype, bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) "
+  op("to.dtype(Tensor(a) self, ScalarType dtype, bool non_blocking=False, bool copy=False, MemoryFormat? "
+     "memory_format=None) "
      "-> Tensor(a)")
       .decompose([](const Tensor& self, Dtype dtype, bool, bool copy, std::optional<MemoryFormat> format) {
         if (self.dtype() == dtype && !copy) return self;

@@ -1,5 +1,6 @@
 // The same elements under another geometry.
 #include <tenon/ops/table.h>
+#include <tenon/sym/size_rules.h>
 
 #include <algorithm>
 
@@ -14,20 +15,20 @@ SymInts complete_shape(const SymInts& shape, const SymInt& numel, std::string_vi
   SymInt known = 1;
   std::optional<size_t> unknown;
   for (size_t dim = 0; dim < shape.size(); ++dim) {
-    if (!shape[dim].is_symbolic() && shape[dim].plain() == -1) {
+    if (is_left_open(shape[dim])) {
       TENON_CHECK(!unknown, "[{}] only one size can be -1, got {}", op_name, str(shape));
       unknown = dim;
     } else {
-      TENON_CHECK(!statically_true(shape[dim] < 0), "[{}] expected sizes of at least 0 or -1, got {}", op_name, str(shape));
+      TENON_CHECK(may_be_size(shape[dim]), "[{}] expected sizes of at least 0 or -1, got {}", op_name, str(shape));
       known *= shape[dim];
     }
   }
   if (unknown) {
-    TENON_CHECK(!statically_true(known == 0) && bool(numel % known == 0), "[{}] {} elements do not fit the shape {}", op_name,
+    TENON_CHECK(!is_zero(known) && expect(numel % known == 0), "[{}] {} elements do not fit the shape {}", op_name,
                 numel.str(), str(shape));
     complete[*unknown] = numel / known;
   } else {
-    TENON_CHECK(known.same(numel) || bool(known == numel), "[{}] {} elements do not fit the shape {}", op_name, numel.str(),
+    TENON_CHECK(same_size(known, numel), "[{}] {} elements do not fit the shape {}", op_name, numel.str(),
                 str(shape));
   }
   return complete;
@@ -42,24 +43,24 @@ std::optional<SymInts> view_strides(const SymInts& sizes, const SymInts& strides
     return result;
   }
   for (const SymInt& size : sizes)
-    if (statically_true(size == 0)) return core::contiguous_strides(shape.span());
+    if (is_zero(size)) return core::contiguous_strides(shape.span());
   // Walk from the inside; a chunk is a run of dimensions that lie densely in memory.
   int64_t target = static_cast<int64_t>(shape.size()) - 1;
   SymInt base = strides.back(), chunk = 1, covered = 1;
   for (size_t dim = sizes.size(); dim-- > 0;) {
     chunk *= sizes[dim];
     bool ends = dim == 0 ||
-                (!statically_true(sizes[dim - 1] == 1) && !strides[dim - 1].same(chunk * base) &&
-                 !bool(strides[dim - 1] == chunk * base));
+                (!is_one(sizes[dim - 1]) && !strides[dim - 1].same(chunk * base) &&
+                 !decide_or(strides[dim - 1] == chunk * base, false));
     if (!ends) continue;
     while (target >= 0) {
       const SymInt& size = shape[static_cast<size_t>(target)];
-      if (!statically_true(size == 1) && (covered.same(chunk) || !bool(covered < chunk))) break;
+      if (!is_one(size) && (covered.same(chunk) || !decide_likely(covered < chunk, true))) break;
       result[static_cast<size_t>(target)] = covered * base;
       covered *= size;
       --target;
     }
-    if (!covered.same(chunk) && !bool(covered == chunk)) return std::nullopt;
+    if (!covered.same(chunk) && !decide_or(covered == chunk, false)) return std::nullopt;
     if (dim > 0) {
       base = strides[dim - 1];
       chunk = covered = 1;
@@ -100,15 +101,16 @@ Geometry expand_geometry(const Arguments& arguments) {
   result.resize(shape.size(), SymInt(0));
   size_t lead = shape.size() - sizes.size();
   for (size_t dim = 0; dim < shape.size(); ++dim) {
-    bool keep = !shape[dim].is_symbolic() && shape[dim].plain() == -1;
+    bool keep = is_left_open(shape[dim]);
     TENON_CHECK(!keep || dim >= lead, "[expand] -1 is not allowed for the new dimension {}", dim);
+    TENON_CHECK(keep || may_be_size(shape[dim]), "[expand] expected sizes of at least 0 or -1, got {}", str(shape));
     if (dim < lead) continue;
     const SymInt& size = sizes[dim - lead];
     if (keep) shape[dim] = size;
-    if (shape[dim].same(size) || (!statically_true(size == 1) && bool(shape[dim] == size))) {
+    if (shape[dim].same(size) || (!is_one(size) && same_size(shape[dim], size))) {
       result[dim] = strides[dim - lead];
     } else {
-      TENON_CHECK(statically_true(size == 1), "[expand] {} cannot be expanded to {}: dimension {} is {}", self.description(),
+      TENON_CHECK(is_one(size), "[expand] {} cannot be expanded to {}: dimension {} is {}", self.description(),
                   str(shape), dim, size.str());
     }
   }
@@ -148,30 +150,27 @@ Bounds slice_bounds(const Arguments& arguments) {
   b.dim = arguments.dim("dim", self.dim());
   SymInt size = self.size(b.dim);
   b.step = arguments["step"].sym_int();
-  TENON_CHECK(bool(b.step > 0), "[slice] expected a step of at least 1, got {}", b.step.str());
-  auto clamp = [&](const dispatch::Value& value, const SymInt& standard) {
+  TENON_CHECK(expect(b.step > 0), "[slice] expected a step of at least 1, got {}", b.step.str());
+  auto within = [&](const dispatch::Value& value, const SymInt& standard) {
     if (value.is_none()) return standard;
     SymInt bound = value.sym_int();
     if (bound.same(size)) return bound;
     if (!bound.is_symbolic() && bound.plain() == std::numeric_limits<int64_t>::max()) return size;
-    if (bool(bound < 0)) bound = bound + size;
-    if (bool(bound < 0)) return SymInt(0);
-    if (bool(bound > size)) return size;
-    return bound;
+    return clamp(from_the_end(bound, size), 0, size);
   };
-  b.start = clamp(arguments["start"], 0);
-  b.end = clamp(arguments["end"], size);
-  if (!b.end.same(size) && bool(b.end < b.start)) b.end = b.start;
-  b.length = statically_true(b.step == 1) ? b.end - b.start : (b.end - b.start + b.step - 1) / b.step;
+  b.start = within(arguments["start"], 0);
+  b.end = within(arguments["end"], size);
+  if (!b.end.same(size)) b.end = clamp(b.end, b.start, size);
+  b.length = is_one(b.step) ? b.end - b.start : (b.end - b.start + b.step - 1) / b.step;
   return b;
 }
 
 SymInt select_index(const Arguments& arguments, int64_t dim) {
   const Tensor& self = arguments.tensor("self");
   SymInt index = arguments["index"].sym_int(), size = self.size(dim);
-  TENON_CHECK(bool(index >= -size) && bool(index < size), "[select] index {} is out of range for dimension {} of {}",
+  TENON_CHECK(expect(index >= -size) && expect(index < size), "[select] index {} is out of range for dimension {} of {}",
               index.str(), dim, self.description());
-  return bool(index < 0) ? index + size : index;
+  return from_the_end(index, size);
 }
 
 std::vector<bool> squeezed(const Arguments& arguments) {
@@ -181,10 +180,11 @@ std::vector<bool> squeezed(const Arguments& arguments) {
   if (arguments.has("dim")) {
     if (self.dim() > 0) {
       auto dim = static_cast<size_t>(arguments.dim("dim", self.dim()));
-      gone[dim] = statically_true(sizes[dim] == 1);
+      gone[dim] = bool(sizes[dim] == 1);
     }
   } else {
-    for (size_t dim = 0; dim < gone.size(); ++dim) gone[dim] = statically_true(sizes[dim] == 1);
+    // Asked, also of sizes from data: the rank of the result depends on it.
+    for (size_t dim = 0; dim < gone.size(); ++dim) gone[dim] = bool(sizes[dim] == 1);
   }
   return gone;
 }
@@ -258,7 +258,7 @@ OPS(view) {
               size_t lead = v.index.size() - sizes.size();
               std::vector<Expr> index;
               for (size_t dim = 0; dim < sizes.size(); ++dim)
-                index.push_back(statically_true(sizes[dim] == 1) ? v.integer(0) : v.index[lead + dim]);
+                index.push_back(is_one(sizes[dim]) ? v.integer(0) : v.index[lead + dim]);
               return index;
             })
       .grad("self", saves(), [](Grad& g) { return sum_to_size(g.grad(), g.sizes("self")); });
@@ -269,7 +269,7 @@ OPS(view) {
         size_t lead = sizes.size() - size.size();
         Ints dims;
         for (size_t dim = 0; dim < sizes.size(); ++dim)
-          if (dim < lead || (statically_true(size[dim - lead] == 1) && !statically_true(sizes[dim] == 1)))
+          if (dim < lead || (is_one(size[dim - lead]) && !is_one(sizes[dim])))
             dims.push_back(static_cast<int64_t>(dim));
         Tensor result = dims.empty() ? self : sum(self, dims, true, self.dtype());
         return lead == 0 ? result : view(result, size);
@@ -415,9 +415,9 @@ OPS(view) {
         inside[dim] = max(builder.pool().constant(0), min(length - 1, floor_div(offset, step)));
         Lane position = builder.index(offset);
         Lane covered = (position >= builder.index(builder.pool().constant(0))) & (position < builder.index(step * length));
-        if (!statically_true(b.step == 1))
+        if (!is_one(b.step))
           covered = covered & (builder.index(mod(offset, step)) == builder.index(builder.pool().constant(0)));
-        if (statically_true(b.length == 0)) return e.load(self, index);
+        if (is_zero(b.length)) return e.load(self, index);
         return select(covered, e.load(src, inside), e.load(self, index));
       })
       .shape([](const Arguments& arguments) {
@@ -426,7 +426,7 @@ OPS(view) {
         SymInts expected = self.sym_sizes(), given = src.sym_sizes();
         expected[static_cast<size_t>(b.dim)] = b.length;
         bool fits = expected.size() == given.size();
-        for (size_t dim = 0; fits && dim < given.size(); ++dim) fits = expected[dim].same(given[dim]) || bool(expected[dim] == given[dim]);
+        for (size_t dim = 0; fits && dim < given.size(); ++dim) fits = same_size(expected[dim], given[dim]);
         TENON_CHECK(fits && src.dtype() == self.dtype(), "[slice_scatter] expected a source of {}{}, got {}", name(self.dtype()),
                     str(expected), src.description());
         SymInts sizes = self.sym_sizes();
@@ -445,7 +445,7 @@ OPS(view) {
   op("select_scatter(Tensor self, Tensor src, int dim, SymInt index) -> Tensor")
       .decompose([](const Tensor& self, const Tensor& src, int64_t dim, const SymInt& index) {
         int64_t wrapped = wrap_dim(dim, self.dim(), "select_scatter");
-        SymInt at = bool(index < 0) ? index + self.size(wrapped) : index;
+        SymInt at = from_the_end(index, self.size(wrapped));
         return slice_scatter(self, unsqueeze(src, wrapped), wrapped, at, at + 1, 1);
       });
   op("cat(Tensor[] tensors, int dim=0) -> Tensor")
@@ -493,14 +493,14 @@ OPS(view) {
         SymInt total = 0;
         for (const Tensor& tensor : tensors) {
           if (tensor.dim() == 1 && first->dim() > 1) {
-            TENON_CHECK(statically_true(tensor.size(0) == 0), "[cat] expected tensors of {} dimensions, got {}", first->dim(),
+            TENON_CHECK(is_zero(tensor.size(0)), "[cat] expected tensors of {} dimensions, got {}", first->dim(),
                         tensor.description());
             continue;
           }
           TENON_CHECK(tensor.dim() == first->dim(), "[cat] expected tensors of {} dimensions, got {}", first->dim(),
                       tensor.description());
           for (int64_t each = 0; each < tensor.dim(); ++each)
-            TENON_CHECK(each == dim || tensor.size(each).same(first->size(each)) || bool(tensor.size(each) == first->size(each)),
+            TENON_CHECK(each == dim || same_size(tensor.size(each), first->size(each)),
                         "[cat] {} and {} differ in dimension {}, which is not the one joined ({})", first->description(),
                         tensor.description(), each, dim);
           total += tensor.size(dim);
@@ -547,7 +547,7 @@ OPS(view) {
                     index.description());
         int64_t dim = arguments.dim("dim", self.dim());
         for (int64_t d = 0; d < self.dim(); ++d)
-          TENON_CHECK(d == dim || index.size(d).same(self.size(d)) || bool(index.size(d) <= self.size(d)),
+          TENON_CHECK(d == dim || index.size(d).same(self.size(d)) || expect(index.size(d) <= self.size(d)),
                       "[gather] index {} does not fit {} in dimension {}", index.description(), self.description(), d);
         return std::vector{TensorMeta::contiguous(index.sym_sizes(), self.dtype(), self.device())};
       })

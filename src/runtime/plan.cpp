@@ -1,6 +1,9 @@
 #include <tenon/core/random.h>
+#include <tenon/kernels/item.h>
 #include <tenon/runtime/launch.h>
 #include <tenon/runtime/plan.h>
+
+#include <bit>
 
 namespace tenon::runtime {
 namespace {
@@ -14,7 +17,13 @@ class Run {
     for (const Tensor& input : inputs) slots_.push_back(input);
     slots_.resize(plan.slot_count);
     numbers_.resize(plan.expressions.size());
-    plan.program.run(symbols, {numbers_.data(), numbers_.size()});
+    symbols_ = symbols;
+    if (plan.symbol_count > 0) {
+      own_symbols_.assign(symbols.begin(), symbols.end());
+      own_symbols_.resize(plan.symbol_count);
+      symbols_ = own_symbols_;
+    }
+    run(EvaluateStep{0});
     for (int use = 0; use < plan.random_uses; ++use) random_.push_back(default_generator().next());
   }
 
@@ -26,7 +35,7 @@ class Run {
       if (output.slot >= 0)
         results.push_back(Tensor(slot(output.slot)));
       else
-        results.push_back(numbers_[static_cast<size_t>(output.number)]);
+        results.push_back(number(output.number));
     }
     return results;
   }
@@ -96,7 +105,45 @@ class Run {
 
   void run(const FreeStep& step) { slot(step.slot) = Tensor(); }
 
+  void run(const BindStep& step) {
+    const Tensor& tensor = slot(step.slot);
+    int64_t& symbol = own_symbols_[static_cast<size_t>(step.symbol)];
+    switch (step.kind) {
+      case BindStep::Kind::Item: {
+        Scalar value = kernels::item(tensor);
+        symbol = value.is_real() ? std::bit_cast<int64_t>(value.real()) : value.to_int();
+        break;
+      }
+      case BindStep::Kind::Size: symbol = tensor.sizes()[static_cast<size_t>(step.dim)]; break;
+      case BindStep::Kind::Stride: symbol = tensor.strides()[static_cast<size_t>(step.dim)]; break;
+      case BindStep::Kind::Offset: symbol = tensor.storage_offset(); break;
+    }
+  }
+
+  void run(const EvaluateStep& step) {
+    const Phase& phase = plan_.phases[step.phase];
+    // One phase alone holds all expressions, in order.
+    if (plan_.phases.size() == 1) return phase.program.run(symbols_, {numbers_.data(), numbers_.size()});
+    SmallVector<int64_t, 32> values(phase.results.size());
+    phase.program.run(symbols_, {values.data(), values.size()});
+    for (size_t at = 0; at < phase.results.size(); ++at) numbers_[static_cast<size_t>(phase.results[at])] = values[at];
+  }
+
+  void run(const CheckStep& step) {
+    if (numbers_[static_cast<size_t>(step.condition)] != 0) return;
+    throw Error(sym::failed_check(step.check, *plan_.env, symbols_));
+  }
+
+  dispatch::Value number(ExprIndex at) const {
+    sym::Expr expr = plan_.expressions[static_cast<size_t>(at)];
+    int64_t bits = numbers_[static_cast<size_t>(at)];
+    if (expr.is_real()) return std::bit_cast<double>(bits);
+    return expr.is_boolean() ? dispatch::Value(bits != 0) : dispatch::Value(bits);
+  }
+
   const Plan& plan_;
+  std::span<const int64_t> symbols_;   // the caller's, or ours where steps bind some
+  std::vector<int64_t> own_symbols_;
   SmallVector<Tensor, 16> slots_;
   SmallVector<int64_t, 32> numbers_;
   std::vector<std::pair<uint64_t, uint64_t>> random_;
@@ -135,6 +182,21 @@ struct Printer {
     return fmt::format("{} = call {}({})", slots(step.outputs), step.name, slots(step.inputs));
   }
   std::string operator()(const FreeStep& step) const { return fmt::format("free ${}", step.slot); }
+  std::string operator()(const BindStep& step) const {
+    std::string symbol = plan.env->pool().symbol(step.symbol).name();
+    switch (step.kind) {
+      case BindStep::Kind::Item: return fmt::format("{} = item ${}", symbol, step.slot);
+      case BindStep::Kind::Size: return fmt::format("{} = size {} of ${}", symbol, step.dim, step.slot);
+      case BindStep::Kind::Stride: return fmt::format("{} = stride {} of ${}", symbol, step.dim, step.slot);
+      case BindStep::Kind::Offset: break;
+    }
+    return fmt::format("{} = offset of ${}", symbol, step.slot);
+  }
+  std::string operator()(const EvaluateStep& step) const {
+    std::vector<ExprIndex> which = plan.phases[step.phase].results;
+    return fmt::format("evaluate {}", list(which));
+  }
+  std::string operator()(const CheckStep& step) const { return fmt::format("check {}", expr(step.condition)); }
 };
 
 }  // namespace

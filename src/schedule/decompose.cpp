@@ -1,3 +1,4 @@
+#include <tenon/fake/dynamic_size.h>
 #include <tenon/fake/fake.h>
 #include <tenon/graph/trace.h>
 #include <tenon/ops/row.h>
@@ -36,6 +37,7 @@ graph::Graph decompose(const graph::Graph& graph) {
   dispatch::ExcludeKeys below_autograd(KeySet{DispatchKey::Autograd, DispatchKey::ADInplaceOrView, DispatchKey::Functionalize,
                                               DispatchKey::Capture, DispatchKey::Autocast});
   graph::TraceMode trace(recorder, needs_parts);
+  fake::DynamicSizes sizes(graph.env);
   graph::InterpretOptions options;
   options.before_node = [&](const graph::Node& node) { trace.sequence = node.sequence; };
   for (const dispatch::Value& output : graph::interpret(graph, inputs, options))

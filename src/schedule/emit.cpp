@@ -147,6 +147,7 @@ class Emitter final {
 
   Expr to_kernel(Expr expr) {
     expr = graph_.env->pool().simplify(expr);
+    if (!sym::is_index_arithmetic(expr)) return rebuild(expr);
     for (int32_t id : sym::symbols_of(expr)) {
       if (symbols_.contains(id)) continue;
       Expr symbol = graph_.env->pool().symbol(id);
@@ -155,12 +156,37 @@ class Emitter final {
     }
     return builder_pool().import(expr, symbols_);
   }
+  // Parts that are more than index arithmetic (powers, roundings of reals) are computed before the launch and passed.
+  Expr rebuild(Expr expr) {
+    if (sym::is_index_arithmetic(expr)) return to_kernel(expr);
+    std::span<const Expr> args = expr.args();
+    auto fold = [&](auto&& combine) {
+      Expr result = rebuild(args[0]);
+      for (const Expr& arg : args.subspan(1)) result = combine(result, rebuild(arg));
+      return result;
+    };
+    switch (expr.op()) {
+      case sym::Op::Add: return fold([](Expr a, Expr b) { return a + b; });
+      case sym::Op::Mul: return fold([](Expr a, Expr b) { return a * b; });
+      case sym::Op::FloorDiv: return fold([](Expr a, Expr b) { return floor_div(a, b); });
+      case sym::Op::Mod: return fold([](Expr a, Expr b) { return mod(a, b); });
+      case sym::Op::Min: return fold([](Expr a, Expr b) { return min(a, b); });
+      case sym::Op::Max: return fold([](Expr a, Expr b) { return max(a, b); });
+      default: break;
+    }
+    auto [found, added] = computed_.try_emplace(expr);
+    if (added) {
+      found->second = builder_.integer(fmt::format("n{}", computed_.size() - 1), graph_.env->pool().range(expr));
+      integers_.push_back(expr);
+    }
+    return found->second;
+  }
   Expr to_kernel(const SymInt& number) { return to_kernel(to_expr(graph_, number)); }
 
   Lane number_lane(const Node& node, size_t at, const dispatch::Value& value, Dtype dtype) {
     Scalar scalar = value.scalar();
     dtype = compute_dtype(dtype);
-    if (scalar.is_symbolic()) return loop::cast(builder_.index(to_kernel(scalar.integer())), dtype);
+    if (scalar.is_symbolic()) return symbolic_lane(scalar, dtype);
     if (schedule_.options.scalar_parameters) {
       auto [found, added] = number_parameters_.try_emplace({&node, at}, -1);
       if (added) {
@@ -175,6 +201,19 @@ class Emitter final {
     }
     if (scalar.is_real() && !is_floating(dtype)) return loop::cast(builder_.constant(scalar.real(), kFloat64), dtype);
     return scalar.is_real() ? builder_.constant(scalar.real(), dtype) : builder_.constant(scalar.to_int(), dtype);
+  }
+
+  // Integers of sizes are index arithmetic; reals and truths are computed before the launch.
+  Lane symbolic_lane(const Scalar& scalar, Dtype dtype) {
+    if (scalar.kind() == Scalar::Kind::Int) return loop::cast(builder_.index(to_kernel(scalar.integer())), dtype);
+    Expr expr = scalar.is_real() ? scalar.sym_real().expr() : scalar.integer().expr();
+    auto [found, added] = scalar_parameters_.try_emplace(expr, -1);
+    if (added) {
+      found->second = builder_.scalar(fmt::format("x{}", scalar_exprs_.size()), scalar.is_real() ? kFloat64 : kInt64);
+      scalars_.push_back({runtime::ScalarSource::Kind::Expr, 0, static_cast<int32_t>(scalar_exprs_.size())});
+      scalar_exprs_.push_back(expr);
+    }
+    return loop::cast(builder_.parameter(found->second), dtype);
   }
 
   // ---- Memory -------------------------------------------------------------------------------------------------------------
@@ -461,7 +500,10 @@ class Emitter final {
   std::map<ValueId, int> levels_;
   std::map<ValueId, Lane> reduced_;            // results of ended reductions
   std::unordered_map<int32_t, Expr> symbols_;  // the graph's symbols to the kernel's
-  std::vector<Expr> integers_;
+  std::vector<Expr> integers_;                 // what is passed: symbols, and expressions computed before the launch
+  std::unordered_map<Expr, Expr> computed_;    // the latter, by what they are in the graph
+  std::unordered_map<Expr, int> scalar_parameters_;
+  std::vector<Expr> scalar_exprs_;
   std::map<ValueId, int> buffers_;
   std::vector<ValueId> buffer_values_;
   std::map<std::pair<const Node*, size_t>, int> number_parameters_;
@@ -617,6 +659,7 @@ EmittedKernel Emitter::run(const Axes& axes) {
   emitted.buffers = std::move(buffer_values_);
   emitted.integers = std::move(integers_);
   emitted.scalars = std::move(scalars_);
+  emitted.scalar_exprs = std::move(scalar_exprs_);
   emitted.random_nodes = std::move(random_nodes_);
   return emitted;
 }

@@ -3,23 +3,19 @@
 #include <tenon/support/log.h>
 
 #include <algorithm>
-#include <mutex>
 #include <set>
 
 namespace tenon::schedule {
 
 const ops::Row& row_for(const dispatch::Operator& op) {
   if (const ops::Row* row = ops::row_of(op)) return *row;
-  static std::mutex mutex;
-  static auto* opaque = new std::unordered_map<const dispatch::Operator*, ops::Row>;  // operators live for ever
-  std::lock_guard lock(mutex);
-  auto [found, added] = opaque->try_emplace(&op);
-  if (added) {
-    found->second.schema = op.schema();
-    found->second.kind = ops::Kind::Opaque;
-    found->second.op = &op;
-  }
-  return found->second;
+  return op.derived<ops::Row>([&] {
+    auto opaque = std::make_shared<ops::Row>();
+    opaque->schema = op.schema();
+    opaque->kind = ops::Kind::Opaque;
+    opaque->op = &op;
+    return opaque;
+  });
 }
 
 Expr to_expr(const Graph& graph, const SymInt& number) { return number.to_expr(*graph.env); }
@@ -129,7 +125,7 @@ class Fuser {
     }
   }
 
-  // The roots that computing a value reads, virtual ones looked through; sets `reads`.
+  // The roots that computing a value reads, virtual ones looked through.
   void collect_dependencies(ValueId id, std::set<ValueId>& reads, std::set<ValueId>& seen) const {
     if (!seen.insert(id).second) return;
     const ValueState& state = schedule_.state(id);
@@ -175,7 +171,26 @@ class Fuser {
       }
     }
     for (ValueId id : group.roots) schedule_.state(id).step = static_cast<int>(schedule_.groups.size());
+    for (const graph::Binding& binding : node.binds) symbol_step_[binding.symbol] = static_cast<int>(schedule_.groups.size());
     schedule_.groups.push_back(std::move(group));
+  }
+
+  // The step after which every symbol in these values and their arguments is known.
+  int symbols_known(const std::set<ValueId>& values) const {
+    int step = 0;
+    if (symbol_step_.empty()) return step;
+    auto use = [&](int32_t symbol) {
+      if (auto found = symbol_step_.find(symbol); found != symbol_step_.end()) step = std::max(step, found->second);
+    };
+    for (ValueId id : values) {
+      graph::each_symbol(graph_.meta(id), use);
+      if (const Node* node = schedule_.state(id).node)
+        for (const graph::Argument& argument : node->args) {
+          graph::each_symbol(argument, use);
+          graph::each_reference(argument, [&](ValueId input) { graph::each_symbol(graph_.meta(input), use); });
+        }
+    }
+    return step;
   }
 
   bool is_output(ValueId id) const {
@@ -230,7 +245,7 @@ class Fuser {
     Group single = group_of(id);
     std::set<ValueId> reads, seen;
     collect_dependencies(id, reads, seen);
-    int earliest = 0;
+    int earliest = symbols_known(seen);
     for (ValueId read : reads) earliest = std::max(earliest, schedule_.state(read).step);
     if (schedule_.options.fuse)
       for (int at = static_cast<int>(schedule_.groups.size()) - 1; at >= earliest; --at) {
@@ -275,6 +290,7 @@ class Fuser {
   Schedule schedule_;
   const Graph& graph_;
   std::vector<std::vector<int32_t>> users_;
+  std::unordered_map<int32_t, int> symbol_step_;  // unbacked symbols: the step that binds them
 };
 
 }  // namespace

@@ -52,6 +52,9 @@ struct Schedule {
   bool is_input(ValueId id) const { return state(id).node == nullptr; }
 };
 
+// Takes out operators that change nothing.
+void remove_identities(Graph& graph);
+
 Schedule fuse(const Graph& graph, const Options& options);
 
 // The row of an operator; an operator that is not in the table (a custom one) is opaque: its kernel is called through the dispatcher.

@@ -6,6 +6,7 @@
 #include <tenon/support/log.h>
 
 #include <algorithm>
+#include <bit>
 #include <map>
 
 namespace tenon::schedule {
@@ -26,8 +27,8 @@ class Planner {
     for (size_t at = 0; at < schedule_.groups.size(); ++at) plan_group(at);
     plan_outputs();
     plan_->slot_count = static_cast<size_t>(next_slot_);
-    plan_->program = sym::ExprProgram(plan_->expressions);
-    plan_->keep_alive = std::make_shared<Ref<sym::ShapeEnv>>(graph_.env);
+    plan_->env = graph_.env;
+    plan_phases();
     return plan_;
   }
 
@@ -90,8 +91,8 @@ class Planner {
     return false;
   }
 
-  runtime::ExprIndex expr(Expr expression) {
-    expression = graph_.env->pool().simplify(expression);
+  runtime::ExprIndex expr(Expr expression) { return exact_expr(graph_.env->pool().simplify(expression)); }
+  runtime::ExprIndex exact_expr(Expr expression) {
     auto [found, added] = expr_index_.try_emplace(expression, static_cast<runtime::ExprIndex>(plan_->expressions.size()));
     if (added) plan_->expressions.push_back(expression);
     return found->second;
@@ -179,6 +180,8 @@ class Planner {
       for (ValueId id : emitted_[at]->buffers) step.buffers.push_back(slot(id));
       for (Expr each : emitted_[at]->integers) step.integers.push_back(expr(each));
       for (runtime::ScalarSource source : emitted_[at]->scalars) {
+        if (source.kind == runtime::ScalarSource::Kind::Expr)
+          source.index = expr(emitted_[at]->scalar_exprs[static_cast<size_t>(source.index)]);
         if (source.kind == runtime::ScalarSource::Kind::Seed || source.kind == runtime::ScalarSource::Kind::Offset)
           source.index = random_use(emitted_[at]->random_nodes[static_cast<size_t>(source.index)]);
         step.scalars.push_back(source);
@@ -186,6 +189,52 @@ class Planner {
       plan_->steps.push_back(std::move(step));
     }
     release(at);
+  }
+
+  // What the node has found out of its data is known from here on.
+  void plan_bindings(const Node& node) {
+    if (node.binds.empty()) return;
+    int phase = ++phases_;
+    for (const graph::Binding& binding : node.binds) {
+      using Kind = runtime::BindStep::Kind;
+      bound_in_[binding.symbol] = phase;
+      auto output = [&] { return slot(node.outputs[static_cast<size_t>(binding.output)]); };
+      switch (binding.kind) {
+        case graph::Binding::Kind::Item:
+          plan_->steps.push_back(runtime::BindStep{Kind::Item, binding.symbol, slot(std::get<ValueId>(node.args[0])), 0});
+          break;
+        case graph::Binding::Kind::Size: plan_->steps.push_back(runtime::BindStep{Kind::Size, binding.symbol, output(), binding.dim}); break;
+        case graph::Binding::Kind::Stride: plan_->steps.push_back(runtime::BindStep{Kind::Stride, binding.symbol, output(), binding.dim}); break;
+        case graph::Binding::Kind::Offset: plan_->steps.push_back(runtime::BindStep{Kind::Offset, binding.symbol, output(), 0}); break;
+        case graph::Binding::Kind::Hidden: break;
+      }
+    }
+    plan_->steps.push_back(runtime::EvaluateStep{static_cast<size_t>(phase)});
+    const std::vector<sym::Guard>& checks = graph_.env->deferred_checks();
+    checked_.resize(checks.size());
+    for (size_t at = 0; at < checks.size(); ++at) {
+      if (checked_[at]) continue;
+      std::vector<int32_t> symbols = sym::symbols_of(checks[at].condition);
+      if (!std::all_of(symbols.begin(), symbols.end(), [&](int32_t id) { return graph_.env->is_backed(id) || bound_in_.contains(id); })) continue;
+      checked_[at] = true;
+      // As it was asked: what was learnt from it must not answer it.
+      plan_->steps.push_back(runtime::CheckStep{exact_expr(checks[at].condition), checks[at]});
+    }
+  }
+
+  // Each expression is evaluated as soon as its symbols are known.
+  void plan_phases() {
+    plan_->phases.resize(static_cast<size_t>(phases_) + 1);
+    if (phases_ > 0) plan_->symbol_count = static_cast<size_t>(graph_.env->pool().symbol_count());
+    std::vector<std::vector<Expr>> expressions(plan_->phases.size());
+    for (size_t at = 0; at < plan_->expressions.size(); ++at) {
+      int phase = 0;
+      for (int32_t symbol : sym::symbols_of(plan_->expressions[at]))
+        if (auto found = bound_in_.find(symbol); found != bound_in_.end()) phase = std::max(phase, found->second);
+      expressions[static_cast<size_t>(phase)].push_back(plan_->expressions[at]);
+      plan_->phases[static_cast<size_t>(phase)].results.push_back(static_cast<runtime::ExprIndex>(at));
+    }
+    for (size_t at = 0; at < expressions.size(); ++at) plan_->phases[at].program = sym::ExprProgram(expressions[at]);
   }
 
   // A random operator draws once per run, wherever it was inlined.
@@ -197,12 +246,13 @@ class Planner {
 
   void plan_call(const Group& group) {
     const Node& node = *group.call;
+    if (is_item(node)) return plan_bindings(node);
     runtime::CallStep step;
     step.name = node.op->name() + (group.relu ? "+relu" : "");
     graph::each_reference(node, [&](ValueId id) { step.inputs.push_back(slot(id)); });
     const ops::Row* row = ops::row_of(*node.op);
     for (ValueId id : group.roots) {
-      if (row)
+      if (row && !row->dynamic())
         allocate(id);
       else
         slot_of_[static_cast<size_t>(id)] = next_slot_++;  // the operator makes it
@@ -214,9 +264,11 @@ class Planner {
         if (constant->tag() == dispatch::Value::Tag::Int) step.integers.push_back(expr(constant->sym_int()));
         if (constant->tag() == dispatch::Value::Tag::Ints || constant->tag() == dispatch::Value::Tag::SymInts)
           for (const SymInt& number : constant->sym_ints()) step.integers.push_back(expr(number));
+        if (is_symbolic_real(*constant)) step.integers.push_back(expr(constant->sym_float().expr()));
+        if (is_symbolic_bool(*constant)) step.integers.push_back(expr(constant->sym_bool().expr()));
       }
-    if (!row)
-      step.run = custom_call(node, step);
+    if (!row || row->dynamic())
+      step.run = custom_call(node);
     else if (group.relu)
       step.run = product_with_relu(node);
     else
@@ -224,7 +276,18 @@ class Planner {
         dispatch::Values values = fill(node, inputs, integers);
         row->opaque.cpu(ops::Arguments(*node.op, values), outputs);
       };
+    std::vector<runtime::Slot> outputs = step.outputs;
     plan_->steps.push_back(std::move(step));
+    plan_bindings(node);
+    if (!row) check_like_fakes(node, std::move(outputs));
+  }
+
+  static bool is_item(const Node& node) { return node.op->schema().name == "_local_scalar_dense"; }
+  static bool is_symbolic_real(const dispatch::Value& value) {
+    return value.tag() == dispatch::Value::Tag::Real && value.sym_float().is_symbolic();
+  }
+  static bool is_symbolic_bool(const dispatch::Value& value) {
+    return value.tag() == dispatch::Value::Tag::Bool && value.sym_bool().is_symbolic();
   }
 
   // The node's arguments with tensors and evaluated numbers in their places.
@@ -251,6 +314,10 @@ class Planner {
           size_t count = constant.sym_ints().size();
           values.push_back(dispatch::Value(integers.subspan(integer, count)));
           integer += count;
+        } else if (is_symbolic_real(constant)) {
+          values.push_back(std::bit_cast<double>(integers[integer++]));
+        } else if (is_symbolic_bool(constant)) {
+          values.push_back(integers[integer++] != 0);
         } else {
           values.push_back(constant);
         }
@@ -259,10 +326,28 @@ class Planner {
     return values;
   }
 
-  // A call through the dispatcher. Its results take their slots as they are, so that they must look like their fakes: the sizes and
-  // strides that the rest of the plan relies on are passed behind the arguments' numbers.
-  decltype(runtime::CallStep::run) custom_call(const Node& node, runtime::CallStep& step) {
-    size_t arguments = step.integers.size();
+  // A call through the dispatcher; its results take their slots as they are.
+  decltype(runtime::CallStep::run) custom_call(const Node& node) {
+    return [node](std::span<const Tensor> inputs, std::span<Tensor> outputs, std::span<const int64_t> integers) {
+      dispatch::Values values = fill(node, inputs, integers);
+      dispatch::ExcludeKeys below(KeySet{DispatchKey::Autograd, DispatchKey::ADInplaceOrView, DispatchKey::Capture});
+      dispatch::Results results = dispatch::call_boxed(*node.op, values);
+      size_t at = 0;
+      for (const dispatch::Value& result : results)
+        result.each_tensor([&](const Tensor& tensor) {
+          TENON_CHECK(at < outputs.size(), "[{}] gave more tensors than its fake implementation ({})", node.op->name(), outputs.size());
+          outputs[at++] = tensor;
+        });
+      TENON_CHECK(at == outputs.size(), "[{}] gave {} tensors, its fake implementation {}", node.op->name(), at, outputs.size());
+    };
+  }
+
+  // What a custom operator gave must look like its fake: the rest of the plan relies on those sizes and strides. The look comes after
+  // the symbols that the operator binds are known.
+  void check_like_fakes(const Node& node, std::vector<runtime::Slot> outputs) {
+    runtime::CallStep step;
+    step.name = node.op->name() + " is like its fake";
+    step.inputs = std::move(outputs);
     std::vector<Dtype> dtypes;
     std::vector<size_t> ranks;
     for (ValueId id : node.outputs) {
@@ -272,21 +357,15 @@ class Planner {
       for (runtime::ExprIndex at : exprs(meta.sym_sizes())) step.integers.push_back(at);
       for (runtime::ExprIndex at : exprs(meta.sym_strides())) step.integers.push_back(at);
     }
-    return [node, arguments, dtypes, ranks](std::span<const Tensor> inputs, std::span<Tensor> outputs, std::span<const int64_t> integers) {
-      dispatch::Values values = fill(node, inputs, integers.first(arguments));
-      dispatch::ExcludeKeys below(KeySet{DispatchKey::Autograd, DispatchKey::ADInplaceOrView, DispatchKey::Capture});
-      dispatch::Results results = dispatch::call_boxed(*node.op, values);
-      size_t at = 0;
-      std::span<const int64_t> expected = integers.subspan(arguments);
-      for (const dispatch::Value& result : results)
-        result.each_tensor([&](const Tensor& tensor) {
-          TENON_CHECK(at < outputs.size(), "[{}] gave more tensors than its fake implementation ({})", node.op->name(), outputs.size());
-          check_like_fake(node, at, tensor, dtypes[at], expected.first(ranks[at]), expected.subspan(ranks[at], ranks[at]));
-          expected = expected.subspan(2 * ranks[at]);
-          outputs[at++] = tensor;
-        });
-      TENON_CHECK(at == outputs.size(), "[{}] gave {} tensors, its fake implementation {}", node.op->name(), at, outputs.size());
+    step.run = [node, dtypes, ranks](std::span<const Tensor> inputs, std::span<Tensor>, std::span<const int64_t> expected) {
+      for (size_t at = 0; at < inputs.size(); ++at) {
+        TENON_CHECK(static_cast<size_t>(inputs[at].dim()) == ranks[at], "[{}] result {} is {}, but its fake implementation said {} dimensions",
+                    node.op->name(), at, inputs[at].description(), ranks[at]);
+        check_like_fake(node, at, inputs[at], dtypes[at], expected.first(ranks[at]), expected.subspan(ranks[at], ranks[at]));
+        expected = expected.subspan(2 * ranks[at]);
+      }
     };
+    plan_->steps.push_back(std::move(step));
   }
 
   static void check_like_fake(const Node& node, size_t at, const Tensor& tensor, Dtype dtype, std::span<const int64_t> sizes,
@@ -323,12 +402,21 @@ class Planner {
       if (const auto* id = std::get_if<ValueId>(&output)) {
         result.slot = slot(*id);
       } else if (const auto* constant = std::get_if<dispatch::Value>(&output)) {
-        result.number = expr(constant->sym_int());
+        result.number = expr(number_expr(*constant));
       } else {
         TENON_ASSERT(false, "a list among the outputs of a plan");
       }
       plan_->outputs.push_back(result);
     }
+  }
+
+  Expr number_expr(const dispatch::Value& value) {
+    if (value.tag() == dispatch::Value::Tag::Real) return value.sym_float().to_expr(*graph_.env);
+    if (value.tag() == dispatch::Value::Tag::Bool) {
+      SymBool flag = value.sym_bool();
+      return flag.is_symbolic() ? flag.expr() : graph_.env->pool().constant(bool(flag) ? 1 : 0);
+    }
+    return to_expr(graph_, value.sym_int());
   }
 
   static constexpr int kForever = 1 << 30;
@@ -347,12 +435,17 @@ class Planner {
   std::map<const Node*, int32_t> random_uses_;
   runtime::Slot next_slot_ = 0;
   size_t launched_ = 0;
+  int phases_ = 0;                                     // how many times symbols were bound
+  std::unordered_map<int32_t, int> bound_in_;          // by unbacked symbol
+  std::vector<bool> checked_;                          // by deferred check
 };
 
 }  // namespace
 
 std::shared_ptr<const runtime::Plan> compile_graph(const graph::Graph& graph, const Options& options) {
   graph::Graph parts = decompose(graph);
+  // Numbers that are passed at run time may be others then.
+  if (options.fuse && !options.scalar_parameters) remove_identities(parts);
   TENON_LOG(Graph, "after decomposition:\n{}", graph::to_string(parts));
   Schedule schedule = fuse(parts, options);
   std::shared_ptr<const runtime::Plan> plan = Planner(schedule).run();

@@ -23,6 +23,7 @@ void ExprPool::State::learnt() {
   // Clearing an empty table still walks its buckets.
   if (!memo.empty()) memo.clear();
   if (!proofs.empty()) proofs.clear();
+  if (!dyadics.empty()) dyadics.clear();
   if (!simplified.empty()) simplified.clear();
 }
 
@@ -63,6 +64,7 @@ Range shift(Range range, int64_t by) { return add(range, {by, by}); }
 }  // namespace
 
 void ExprPool::State::learn_bound(Expr linear, Range wanted) {
+  ++steps;
   Normal n = normal(linear);
   // Near the ends a bound cannot be told from an infinity.
   constexpr int64_t kFar = Range::kMax / 2;
@@ -72,6 +74,8 @@ void ExprPool::State::learn_bound(Expr linear, Range wanted) {
   if (n.form.is_constant()) return;
   Range known = range(n.form);
   Range narrowed = intersect(known, wanted);
+  while (narrowed.min < narrowed.max && excludes(n.form, narrowed.max)) fire(Rule::LearnUnequal), --narrowed.max;
+  while (narrowed.min < narrowed.max && excludes(n.form, narrowed.min)) fire(Rule::LearnUnequal), ++narrowed.min;
   if (narrowed == known) return;
   TENON_CHECK(narrowed.min <= narrowed.max, "[assume] expected a value of {} in {}, got {}", n.form.str(), str(known),
               str(wanted));
@@ -79,17 +83,98 @@ void ExprPool::State::learn_bound(Expr linear, Range wanted) {
   auto [entry, added] = bounds.emplace(n.form, narrowed);
   entry->second = narrowed;
   if (added) {
+    index_form(n.form);
     int32_t newest = n.form.node()->newest_symbol;
     for (const Term& term : decompose(n.form).terms)
-      if (term.monomial.node()->newest_symbol == newest) forms_by_term[term.monomial].push_back(n.form);
+      if (facts_are_global || term.monomial.node()->newest_symbol == newest)
+        forms_by_term[term.monomial].push_back({n.form, term.coefficient});
   }
   learnt();
   propagate(n.form, narrowed);
+  learn_inside(n.form, narrowed);
 }
 
-// Narrows the newest symbol of a form by the ranges of the rest.
+// A bound of something composite says more about what is inside.
+void ExprPool::State::learn_inside(Expr form, Range bound) {
+  bool below = bound.max != Range::kMax, above = bound.min != Range::kMin;
+  std::span<const Expr> args = form.args();
+  if (form.op() == Op::Mod && bound.single() && args[1].is_constant() && args[1].constant() > 0)
+    known_mods[args[0]].push_back({args[1].constant(), bound.min});
+  // A part with the form's newest symbol has its scope.
+  auto teach = [&](Rule rule, Expr part, Range range_of_part) {
+    if (!facts_are_global && part.node()->newest_symbol != form.node()->newest_symbol) return;
+    fire(rule);
+    learn_bound(part, range_of_part);
+  };
+  switch (form.op()) {
+    case Op::Min:
+    case Op::Max: {
+      bool is_max = form.op() == Op::Max;
+      if (is_max ? below : above) {
+        for (Expr arg : args) {
+          if (arg.is_constant()) continue;
+          teach(is_max ? Rule::LearnMaxUpper : Rule::LearnMinLower, arg,
+                is_max ? Range{Range::kMin, bound.max} : Range{bound.min, Range::kMax});
+        }
+      }
+      // What only one argument can reach, that one does.
+      if (!(is_max ? above : below)) break;
+      Expr candidate;
+      int candidates = 0;
+      for (Expr arg : args) {
+        if (is_max ? range(arg).max < bound.min : range(arg).min > bound.max) continue;
+        candidate = arg;
+        ++candidates;
+      }
+      if (candidates != 1) break;
+      teach(is_max ? Rule::LearnMaxLower : Rule::LearnMinUpper, candidate,
+            is_max ? Range{bound.min, Range::kMax} : Range{Range::kMin, bound.max});
+      break;
+    }
+    case Op::Abs:
+      if (below) teach(Rule::LearnAbs, args[0], {-bound.max, bound.max});
+      break;
+    case Op::FloorDiv: {
+      Expr x = args[0], n = args[1];
+      if (!positive(n)) break;
+      if (below && bound.max < Range::kMax - 1)
+        teach(Rule::LearnFloorDivUpper, add(x, mul(n, constant(bound.max + 1)), -1), {Range::kMin, -1});
+      if (above) teach(Rule::LearnFloorDivLower, add(x, mul(n, constant(bound.min)), -1), {0, Range::kMax});
+      break;
+    }
+    case Op::Mul: {
+      if (!below || form.node()->opaque) break;
+      for (Expr arg : args)
+        if (range(arg).min < 1) return;
+      for (size_t at = 0; at < args.size(); ++at) {
+        if (!args[at].is_symbol()) continue;
+        Range others{1, 1};
+        for (size_t other = 0; other < args.size(); ++other)
+          if (other != at) others = sym::multiply(others, range(args[other]));
+        if (others.min <= 1) continue;
+        teach(Rule::LearnProduct, args[at], {Range::kMin, bound.max / others.min});
+      }
+      break;
+    }
+    default: break;
+  }
+}
+
+// Narrows symbols of a form by the ranges of the rest: the newest one, or all where facts hold everywhere.
 void ExprPool::State::propagate(Expr form, Range bound) {
   Sum sum = decompose(form);
+  if (facts_are_global) {
+    constexpr size_t kMaxTerms = 8;
+    if (sum.terms.size() < 2 || sum.terms.size() > kMaxTerms) return;
+    for (const Term& term : sum.terms) {
+      if (!term.monomial.is_symbol()) continue;
+      Range rest = range(add_raw(form, build(term), -1));
+      Range product = sym::add(bound, sym::multiply(rest, {-1, -1}));
+      fire(Rule::LearnTerm);
+      refine(term.monomial.symbol_id(), divide_range(product, term.coefficient));
+    }
+    return;
+  }
   int32_t newest = form.node()->newest_symbol;
   const Term* own = nullptr;
   for (const Term& term : sum.terms) {
@@ -131,24 +216,39 @@ bool ExprPool::State::solve(Expr linear, int64_t value) {
   refine(id, range(solution));
   solutions.emplace(id, solution);
   learnt();
-  relearn();
+  relearn(id);
   learn_bound(solution, own);
   if (auto found = excluded.find(best->monomial); found != excluded.end())
     for (int64_t gone : std::vector<int64_t>(found->second)) learn_unequal(solution, gone);
   return true;
 }
 
-// States the facts again in terms of the symbols that are left.
-void ExprPool::State::relearn() {
-  auto old_bounds = std::exchange(bounds, {});
-  auto old_excluded = std::exchange(excluded, {});
-  forms_by_term.clear();
+void ExprPool::State::index_form(Expr form) {
+  for (int32_t id : symbols_of(form)) forms_by_symbol[id].push_back(form);
+}
+
+// States the facts about a symbol that is solved for in terms of the symbols that are left.
+void ExprPool::State::relearn(int32_t solved) {
+  auto found = forms_by_symbol.find(solved);
+  if (found == forms_by_symbol.end()) return;
+  std::vector<Expr> forms = std::exchange(found->second, {});
+  std::vector<std::pair<Expr, Range>> old_bounds;
+  std::vector<std::pair<Expr, std::vector<int64_t>>> old_excluded;
+  for (Expr form : forms) {
+    if (auto bound = bounds.find(form); bound != bounds.end()) {
+      old_bounds.emplace_back(form, bound->second);
+      bounds.erase(bound);
+    }
+    // Of a lone symbol, `excludes` is asked by its own name.
+    if (auto values = excluded.find(form); values != excluded.end() && !form.is_symbol()) {
+      old_excluded.emplace_back(form, std::move(values->second));
+      excluded.erase(values);
+    }
+  }
   learnt();
   for (auto& [form, bound] : old_bounds) learn_bound(simplify(form), bound);
-  for (auto& [form, values] : old_excluded) {
-    if (form.is_symbol()) excluded[form] = values;
+  for (auto& [form, values] : old_excluded)
     for (int64_t value : values) learn_unequal(simplify(form), value);
-  }
 }
 
 void ExprPool::State::learn_equal(Expr linear, int64_t value) {
@@ -161,11 +261,17 @@ void ExprPool::State::learn_unequal(Expr linear, int64_t value) {
   std::optional<int64_t> shifted = checked_add(value, -n.offset);
   if (!shifted || *shifted % n.scale != 0) return;
   value = *shifted / n.scale;
-  if (!excludes(n.form, value)) excluded[n.form].push_back(value);
+  if (!excludes(n.form, value)) {
+    std::vector<int64_t>& values = excluded[n.form];
+    if (values.empty()) index_form(n.form);
+    values.push_back(value);
+  }
   learnt();
   Range known = range(n.form);
-  if (known.min == value) learn_bound(n.form, {value + 1, Range::kMax});
-  else if (known.max == value) learn_bound(n.form, {Range::kMin, value - 1});
+  if (known.min == value)
+    learn_bound(n.form, {value + 1, Range::kMax});
+  else if (known.max == value)
+    learn_bound(n.form, {Range::kMin, value - 1});
 }
 
 void ExprPool::State::assume(Expr condition) {
@@ -183,7 +289,8 @@ void ExprPool::State::assume(Expr condition) {
     case Op::Le: learn_bound(args[0], {Range::kMin, args[1].constant()}); break;
     case Op::Eq: learn_equal(args[0], args[1].constant()); break;
     case Op::Ne: learn_unequal(args[0], args[1].constant()); break;
-    default: break;
+    case Op::Or: break;
+    default: learn_real(plain); break;
   }
   learnt();
 }

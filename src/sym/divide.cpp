@@ -12,8 +12,10 @@ ExprPool::State::Split ExprPool::State::split(Expr a, Expr b) {
     quotient_part.constant = divide_floor(rest.constant, d);
     remainder.constant = modulo(rest.constant, d);
     for (const Term& term : rest.terms) {
-      if (term.coefficient % d == 0) quotient_part.terms.push_back({term.coefficient / d, term.monomial});
-      else remainder.terms.push_back(term);
+      if (term.coefficient % d == 0)
+        quotient_part.terms.push_back({term.coefficient / d, term.monomial});
+      else
+        remainder.terms.push_back(term);
     }
     return {build(quotient_part), build(remainder)};
   }
@@ -203,6 +205,13 @@ Expr ExprPool::State::mod_uncached(Expr a, Expr b) {
     if (std::optional<Partial> parts = partial_split(a, b)) {
       fire(Rule::ModPartial);
       return add(mul(parts->c, mod(parts->x, parts->e)), parts->j);
+    }
+  }
+  if (auto found = known_mods.find(a); found != known_mods.end() && b.is_constant() && b.constant() > 0) {
+    for (const KnownMod& known : found->second) {
+      if (known.modulus % b.constant() != 0) continue;
+      fire(Rule::ModKnownMultiple);
+      return constant(modulo(known.rest, b.constant()));
     }
   }
   if (std::optional<int64_t> k = known_quotient(a, b)) {

@@ -1,5 +1,7 @@
 #include "pool.h"
 
+#include <algorithm>
+#include <bit>
 #include <cstring>
 
 namespace tenon::sym {
@@ -12,6 +14,16 @@ Op Expr::op() const {
 int64_t Expr::constant() const {
   TENON_ASSERT(is_constant(), "{} is not a constant", str());
   return node_->value;
+}
+
+bool Expr::is_real() const {
+  TENON_ASSERT(node_ != nullptr, "an undefined expression has no type");
+  return node_->real;
+}
+
+double Expr::real_constant() const {
+  TENON_ASSERT(is_real_constant(), "{} is not a real constant", str());
+  return std::bit_cast<double>(node_->value);
 }
 
 const std::string& Expr::name() const {
@@ -54,15 +66,61 @@ void* ExprPool::State::allocate(size_t bytes) {
   return place;
 }
 
-Expr ExprPool::State::intern(Op op, std::span<const Expr> args, int64_t value, bool opaque) {
+namespace {
+
+// The value of a node from those of its arguments; none where it overflows.
+void find_witness(ExprNode& node) {
+  if (node.op == Op::Symbol) return;
+  if (node.arg_count == 0) {
+    node.witnessed = true;
+    node.witness = node.value;
+    return;
+  }
+  for (uint32_t i = 0; i < node.arg_count; ++i)
+    if (!node.args[i].node()->witnessed) return;
+  int64_t result = node.args[0].node()->witness;
+  if (node.arg_count == 1 && !apply_operation(node.op, result, result, result)) return;
+  for (uint32_t i = 1; i < node.arg_count; ++i) {
+    int64_t other = node.args[i].node()->witness;
+    if (node.op == Op::Add || node.op == Op::Mul) {
+      std::optional<int64_t> folded = node.op == Op::Add ? checked_add(result, other) : checked_mul(result, other);
+      if (!folded) return;
+      result = *folded;
+    } else if (!apply_operation(node.op, result, other, result)) {
+      return;
+    }
+  }
+  node.witnessed = true;
+  node.witness = result;
+}
+
+}  // namespace
+
+void ExprPool::State::set_witness(Expr symbol, int64_t value) {
+  symbol.node()->witnessed = true;
+  symbol.node()->witness = value;
+}
+
+Expr ExprPool::State::intern(Op op, std::span<const Expr> args, int64_t value, bool opaque, bool real_symbol) {
   size_t hash = hash_combine(hash_combine(static_cast<size_t>(op), opaque), static_cast<size_t>(value));
   for (Expr arg : args) hash = hash_combine(hash, arg.node()->hash);
-  ExprNode wanted{op,   opaque, false,       -1, static_cast<uint32_t>(args.size()), value, hash, pool,
-                  args.data(), {},     0};
+  ExprNode wanted{};
+  wanted.op = op;
+  wanted.opaque = opaque;
+  wanted.real = op >= Op::RealConstant && op <= Op::Log2;
+  wanted.newest_symbol = -1;
+  wanted.arg_count = static_cast<uint32_t>(args.size());
+  wanted.value = value;
+  wanted.hash = hash;
+  wanted.pool = pool;
+  wanted.args = args.data();
   if (auto found = nodes.find(&wanted); found != nodes.end()) return Expr(*found);
 
   wanted.has_division = op == Op::FloorDiv || op == Op::Mod;
-  if (op == Op::Symbol) wanted.newest_symbol = static_cast<int32_t>(value);
+  if (op == Op::Symbol) {
+    wanted.newest_symbol = static_cast<int32_t>(value);
+    wanted.real = real_symbol;
+  }
   Expr* own = args.empty() ? nullptr : static_cast<Expr*>(allocate(args.size() * sizeof(Expr)));
   for (size_t i = 0; i < args.size(); ++i) {
     own[i] = args[i];
@@ -70,6 +128,7 @@ Expr ExprPool::State::intern(Op op, std::span<const Expr> args, int64_t value, b
     if (op == Op::Mul && !opaque) wanted.has_division |= args[i].node()->has_division;
   }
   wanted.args = own;
+  find_witness(wanted);
   const ExprNode* node = new (allocate(sizeof(ExprNode))) ExprNode(wanted);
   nodes.insert(node);
   return Expr(node);
@@ -120,17 +179,29 @@ ExprPool::~ExprPool() = default;
 
 Expr ExprPool::constant(int64_t value) { return state_->constant(value); }
 
-Expr ExprPool::symbol(std::string_view name, Range range) {
-  bool identifier = !name.empty() && !std::isdigit(static_cast<unsigned char>(name[0]));
+Expr ExprPool::State::symbol(std::string_view name, Range range, bool real) {
+  bool identifier =
+      !name.empty() && !std::isdigit(static_cast<unsigned char>(name[0])) && name != "inf" && name != "nan";
   for (unsigned char letter : name) identifier &= std::isalnum(letter) || letter == '_' || letter == '.';
   TENON_CHECK(identifier, "[symbol] expected a name of letters, digits, '_' and '.', got \"{}\"", name);
   TENON_CHECK(range.min <= range.max, "[symbol] expected a range with a value for {}, got {}", name, str(range));
-  int32_t id = symbol_count();
-  auto [entry, added] = state_->symbol_ids.emplace(name, id);
+  auto id = static_cast<int32_t>(symbols.size());
+  auto [entry, added] = symbol_ids.emplace(name, id);
   TENON_CHECK(added, "[symbol] expected a new name, got {}, which this pool has", name);
-  Expr expr = state_->intern(Op::Symbol, {}, id);
-  state_->symbols.push_back({std::string(name), range, expr});
+  Expr expr = intern(Op::Symbol, {}, id, false, real);
+  symbols.push_back({std::string(name), range, expr});
   return expr;
+}
+
+Expr ExprPool::symbol(std::string_view name, Range range) { return state_->symbol(name, range, false); }
+Expr ExprPool::real_symbol(std::string_view name) { return state_->symbol(name, {}, true); }
+Expr ExprPool::real_constant(double value) { return state_->real_constant(value); }
+
+void ExprPool::mark_size(Expr symbol) {
+  TENON_ASSERT(&symbol.pool() == this && symbol.is_symbol() && !symbol.is_real(), "{} is no integer symbol",
+               symbol.str());
+  bool& size = state_->symbols[static_cast<size_t>(symbol.symbol_id())].size;
+  if (!std::exchange(size, true)) state_->learnt();
 }
 
 Expr ExprPool::find_symbol(std::string_view name) const {
@@ -143,6 +214,17 @@ int32_t ExprPool::symbol_count() const { return static_cast<int32_t>(state_->sym
 Expr ExprPool::symbol(int32_t id) const {
   TENON_ASSERT(id >= 0 && id < symbol_count(), "symbol {} of {}", id, symbol_count());
   return state_->symbols[static_cast<size_t>(id)].expr;
+}
+
+bool is_index_arithmetic(Expr expr) {
+  bool own = false;
+  switch (expr.op()) {
+    case Op::Constant: case Op::Add: case Op::Mul: case Op::FloorDiv: case Op::Mod: case Op::Min: case Op::Max:
+    case Op::Eq: case Op::Ne: case Op::Lt: case Op::Le: case Op::And: case Op::Or: case Op::Not: own = true; break;
+    case Op::Symbol: own = !expr.is_real(); break;
+    default: break;
+  }
+  return own && std::all_of(expr.args().begin(), expr.args().end(), [](Expr arg) { return is_index_arithmetic(arg); });
 }
 
 std::vector<int32_t> symbols_of(Expr expr) {

@@ -1,4 +1,4 @@
-// Reads what `Expr::str` prints. Weakest first: || && comparison +- * unary.
+// Reads what `Expr::str` prints. Weakest first: || && comparison +- */ unary.
 #include "pool.h"
 
 #include <charconv>
@@ -59,15 +59,24 @@ class Parser {
   Expr sum() {
     Expr left = product();
     for (;;) {
-      if (accept("+")) left = left + product();
-      else if (accept("-")) left = left - product();
-      else return left;
+      if (accept("+"))
+        left = left + product();
+      else if (accept("-"))
+        left = left - product();
+      else
+        return left;
     }
   }
   Expr product() {
     Expr left = unary();
-    while (accept("*")) left = left * unary();
-    return left;
+    for (;;) {
+      if (accept("*"))
+        left = left * unary();
+      else if (accept("/"))
+        left = true_div(left, unary());
+      else
+        return left;
+    }
   }
   Expr unary() {
     skip_spaces();
@@ -94,12 +103,19 @@ class Parser {
     size_t begin = std::exchange(at_, end);
     std::string_view name = text_.substr(begin, end - begin);
     if (accept("(")) {
-      for (auto [function, build] : {std::pair{"FloorDiv", &floor_div}, std::pair{"Mod", &mod}, std::pair{"Min", &min},
-                                     std::pair{"Max", &max}})
-        if (name == function) return call(build);
-      at_ = begin;
-      expected("FloorDiv, Mod, Min or Max");
+      ExprList args;
+      do args.push_back(disjunction());
+      while (accept(","));
+      require(")");
+      std::optional<Op> function = find_function(name, args);
+      if (!function) {
+        at_ = begin;
+        expected(fmt::format("a function of {} such {}", args.size(), args.size() == 1 ? "operand" : "operands"));
+      }
+      return PoolAccess::state(pool_).rebuild(*function, args);
     }
+    if (name == "inf") return pool_.real_constant(std::numeric_limits<double>::infinity());
+    if (name == "nan") return pool_.real_constant(std::numeric_limits<double>::quiet_NaN());
     Expr symbol = pool_.find_symbol(name);
     if (!symbol.defined()) {
       at_ = begin;
@@ -107,17 +123,17 @@ class Parser {
     }
     return symbol;
   }
-  Expr call(Expr (*build)(Expr, Expr)) {
-    Expr result = disjunction();
-    do {
-      require(",");
-      result = build(result, disjunction());
-    } while (!accept(")"));
-    return result;
-  }
   static bool name_letter(unsigned char letter) { return std::isalnum(letter) || letter == '_' || letter == '.'; }
   static bool digit(char letter) { return letter >= '0' && letter <= '9'; }
   Expr number() {
+    size_t after = text_.find_first_not_of("0123456789", at_ + (text_[at_] == '-'));
+    if (after != std::string_view::npos && (text_[after] == '.' || text_[after] == 'e')) {
+      double real = 0;
+      auto [end, error] = std::from_chars(text_.data() + at_, text_.data() + text_.size(), real);
+      if (error != std::errc()) expected("a double");
+      at_ = static_cast<size_t>(end - text_.data());
+      return pool_.real_constant(real);
+    }
     int64_t value = 0;
     auto [end, error] = std::from_chars(text_.data() + at_, text_.data() + text_.size(), value);
     if (error != std::errc()) expected("a 64-bit number");

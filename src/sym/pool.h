@@ -1,6 +1,7 @@
 // What `ExprPool` keeps, and the steps of the simplifier as its members, one file per group:
 // `intern.cpp` (nodes), `sum.cpp` (sums of products), `divide.cpp` (FloorDiv, Mod), `compare.cpp` (Min, Max,
-// conditions), `range.cpp`, `prove.cpp` (inequalities), `assume.cpp` (what is learnt), `simplify.cpp` (rebuilding).
+// conditions), `power.cpp` (Abs, Pow), `real.cpp` (reals), `dyadic.cpp` (reals that are exact), `range.cpp`,
+// `prove.cpp` (inequalities), `assume.cpp` (what is learnt), `simplify.cpp` (rebuilding).
 //
 // Expressions stand for mathematical integers: rules hold as if nothing overflowed. Where a coefficient itself would
 // overflow, the operation is kept as an `opaque` node that no rule looks into.
@@ -22,17 +23,22 @@ namespace tenon::sym {
 
 struct ExprNode {
   Op op;
-  bool opaque;            // Add or Mul of two arguments that could not be folded without overflow
-  bool has_division;      // a FloorDiv or Mod, or a product with one
-  int32_t newest_symbol;  // the largest symbol id inside, -1 without symbols
+  bool opaque;        // Add or Mul of two arguments that could not be folded without overflow
+  bool has_division;  // a FloorDiv or Mod, or a product with one
+  bool real;
+  mutable bool maybe_nan;  // with `range`, of a real
+  mutable bool witnessed;  // whether `witness` is set
+  int32_t newest_symbol;   // the largest symbol id inside, -1 without symbols
   uint32_t arg_count;
-  int64_t value;          // of a Constant; the id of a Symbol
+  int64_t value;  // of a Constant; the bits of a RealConstant; the id of a Symbol
   size_t hash;
   ExprPool* pool;
   const Expr* args;
-  // The range as of `range_epoch`; epochs count what the pool has learnt.
+  // The range as of `range_epoch`; epochs count what the pool has learnt. Of a real: the bits of its ends.
   mutable Range range;
   mutable uint64_t range_epoch;
+  // The value at an assignment that all facts allow (the hints of a `ShapeEnv`): what is false there is not proved.
+  mutable int64_t witness;
 };
 
 // coefficient * monomial; a monomial is an atom, or a Mul without a constant.
@@ -63,6 +69,9 @@ std::optional<int64_t> checked_mul(int64_t a, int64_t b);
 int64_t divide_floor(int64_t a, int64_t b);
 int64_t modulo(int64_t a, int64_t b);
 
+// One operation on evaluated operands; false if it has no value. Sums and products wrap.
+bool apply_operation(Op op, int64_t a, int64_t b, int64_t& result);
+
 // Interval arithmetic; infinite ends absorb.
 Range add(Range a, Range b);
 Range multiply(Range a, Range b);
@@ -74,6 +83,7 @@ struct ExprPool::State {
     std::string name;
     Range range;
     Expr expr;
+    bool size = false;  // see mark_size
   };
   struct NodeHash {
     size_t operator()(const ExprNode* node) const { return node->hash; }
@@ -96,8 +106,10 @@ struct ExprPool::State {
 
   // Nodes.
   Expr constant(int64_t value);
-  Expr intern(Op op, std::span<const Expr> args, int64_t value = 0, bool opaque = false);
+  Expr intern(Op op, std::span<const Expr> args, int64_t value = 0, bool opaque = false, bool real_symbol = false);
+  Expr symbol(std::string_view name, Range range, bool real);
   Expr opaque(Op op, Expr a, Expr b);
+  void set_witness(Expr symbol, int64_t value);
   void* allocate(size_t bytes);
 
   // Sums of products. The `raw` ones use no knowledge, so that the prover may call them.
@@ -150,10 +162,48 @@ struct ExprPool::State {
   Expr logical_not(Expr a);
   Expr as_condition(Expr a);
 
+  // Absolute value and power.
+  Expr abs(Expr a);
+  Expr pow(Expr a, Expr b);
+
+  // Reals.
+  Expr real_constant(double value);
+  Expr to_real(Expr a);
+  Expr real_unary(Op op, Expr a);
+  Expr real_binary(Op op, Expr a, Expr b);
+  Expr real_compare(Op op, Expr a, Expr b);
+  Expr round_to_integer(Op op, Expr a);
+  Expr is_integer(Expr a);
+  Expr same(Expr a, Expr b);
+  // A node, or the constant that what was assumed makes of it.
+  Expr settle_condition(Expr node);
+  Expr settle_real(Expr node);
+
+  // A real that is known to be numerator / 2^shift, exactly, up to the sign of zero.
+  struct Dyadic {
+    Expr numerator;
+    int shift;
+  };
+  std::optional<Dyadic> dyadic(Expr real);
+  std::optional<Dyadic> dyadic_uncached(Expr real);
+  std::optional<Dyadic> exact(Expr numerator, int shift);
+  // Both over the same power of two.
+  std::optional<std::array<Expr, 2>> align(const Dyadic& a, const Dyadic& b);
+  // A comparison or rounding as one of integers, undefined if that is not known to be the same.
+  Expr compare_exactly(Op op, Expr a, Expr b);
+  Expr round_exactly(Op op, Expr a);
+  // The range if sizes stay below 2^48.
+  Range ordinary_range(Expr expr);
+
   // Ranges.
   Range range(Expr expr);
+  RealRange real_range(Expr expr);
+  template <typename Of, typename OfReal>
+  Range combine_ranges(Expr expr, const Of& of, const OfReal& of_real);
   Range range_of_node(Expr expr);
+  RealRange real_range_of_node(Expr expr);
   bool positive(Expr expr) { return range(expr).min >= 0; }
+  bool never_zero(Expr expr) { return range(expr).min > 0 || range(expr).max < 0; }
 
   // Proofs. Sound, not complete; the work is bounded.
   bool prove_nonpositive(Expr expr);
@@ -167,10 +217,13 @@ struct ExprPool::State {
   void learn_bound(Expr linear, Range range);
   void learn_equal(Expr linear, int64_t value);
   void learn_unequal(Expr linear, int64_t value);
+  void learn_real(Expr condition);
   bool excludes(Expr form, int64_t value) const;
   void propagate(Expr linear, Range range);
+  void learn_inside(Expr form, Range bound);
   bool solve(Expr linear, int64_t value);
-  void relearn();
+  void relearn(int32_t solved);
+  void index_form(Expr form);
   // expr = scale*form + offset, `form` being what `bounds` has as its keys.
   struct Normal {
     Expr form;
@@ -190,21 +243,42 @@ struct ExprPool::State {
   std::deque<SymbolInfo> symbols;
   std::unordered_map<std::string, int32_t> symbol_ids;
 
+  // Whether facts hold everywhere, as those of a `ShapeEnv` do. Those of a loop's index hold inside the loop, and must
+  // teach nothing about older symbols.
+  bool facts_are_global = false;
   uint64_t epoch = 1;
-  std::unordered_map<Expr, Range> bounds;                     // of linear forms; lone symbols have their own
-  std::unordered_map<Expr, std::vector<Expr>> forms_by_term;  // monomial → forms in which it holds the newest symbol
-  std::unordered_map<Expr, std::vector<int64_t>> excluded;    // form → values that it does not take
-  std::unordered_set<Expr> truths;                            // conditions that hold, as they were assumed
-  std::unordered_map<int32_t, Expr> solutions;                // symbol → what it equals
+  std::unordered_map<Expr, Range> bounds;  // of linear forms; lone symbols have their own
+  struct Occurrence {
+    Expr form;
+    int64_t coefficient;
+  };
+  std::unordered_map<Expr, std::vector<Occurrence>> forms_by_term;  // monomial → forms that may do away with it
+  std::unordered_map<int32_t, std::vector<Expr>> forms_by_symbol;   // forms in `bounds` and `excluded` that mention it
+  struct KnownMod {
+    int64_t modulus, rest;
+  };
+  std::unordered_map<Expr, std::vector<KnownMod>> known_mods;  // x → Mod(x, modulus) == rest
+  std::unordered_map<Expr, std::vector<int64_t>> excluded;     // form → values that it does not take
+  std::unordered_set<Expr> truths;                             // conditions that hold, as they were assumed
+  std::unordered_map<int32_t, Expr> solutions;                 // symbol → what it equals
+  std::unordered_map<Expr, Expr> real_values;                  // real → the constant that it is
 
   // Valid for one epoch.
   std::unordered_map<Key, Expr, KeyHash> memo;
   std::unordered_map<Expr, bool> proofs;
+  std::unordered_map<Expr, std::optional<Dyadic>> dyadics;
   std::unordered_map<Expr, Expr> simplified;
 
+  uint64_t steps = 0;                        // of proofs and of restated facts; for tests
   std::array<uint64_t, kRuleCount> fired{};  // how often each rule was used; for tests
   void fire(Rule rule) { ++fired[static_cast<size_t>(rule)]; }
 };
+
+// What an operation is called where it is written as a function, e.g. "FloorDiv"; empty for operators.
+// `Min`, `Max`, `Abs` and `Pow` name an operation of integers and one of reals.
+std::string_view function_name(Op op);
+// The operation of that name for these operands; nothing if there is none, or if it takes another number of them.
+std::optional<Op> find_function(std::string_view name, std::span<const Expr> args);
 
 struct PoolAccess {
   using State = ExprPool::State;

@@ -30,6 +30,15 @@ namespace tenon::sym {
   X(MaxOrdered, "Max(x, y)", "y", "x <= y")                                                                           \
   X(MinAbsorbs, "Min(x, Max(x, y))", "x", "1")                                                                        \
   X(MaxAbsorbs, "Max(x, Min(x, y))", "x", "1")                                                                        \
+  X(AbsPositive, "Abs(x)", "x", "x >= 0")                                                                             \
+  X(AbsNegative, "Abs(x)", "-x", "x <= 0")                                                                            \
+  X(AbsSign, "Abs(-x)", "Abs(x)", "1")                                                                                \
+  X(AbsScale, "Abs(c*x)", "c*Abs(x)", "c >= 0")                                                                       \
+  X(PowUnrolled, "Pow(x, 3)", "x*x*x", "1")                                                                           \
+  X(ConditionAsNumber, "(x <= y) == 1", "x <= y", "1")                                                                \
+  X(EqCancel, "c*x == c*y", "x == y", "c != 0")                                                                       \
+  X(LeCancel, "c*x <= c*y", "x <= y", "c >= 1")                                                                       \
+  X(ModKnownMultiple, "Mod(x, n)", "Mod(k, n)", "Mod(x, m*n) == k")                                                   \
   X(LeCommon, "c*x <= k", "x <= FloorDiv(k, c)", "c >= 1")                                                            \
   X(LeProved, "x <= y", "1", "x <= y")                                                                                \
   X(LeDisproved, "x <= y", "0", "y < x")                                                                              \
@@ -52,11 +61,32 @@ namespace tenon::sym {
   X(ProveMinAboveBoth, "r <= c*Min(x, y)", "r <= c*x && r <= c*y")                                                    \
   X(ProveMaxBelowBoth, "c*Max(x, y) <= r", "c*x <= r && c*y <= r")                                                    \
   X(ProveMaxAboveEither, "r <= c*Max(x, y)", "c >= 0 && r <= c*x")                                                    \
+  X(ProveAbsBelowBoth, "c*Abs(x) <= r", "c*x <= r && -c*x <= r")                                                      \
+  X(ProveAbsAboveEither, "r <= c*Abs(x)", "c >= 0 && (r <= c*x || r <= -c*x)")                                        \
   X(ProveFactorUpper, "c*x <= r", "c >= 0 && x <= k && c*k <= r")                                                     \
   X(ProveFactorLower, "r <= c*x", "c >= 0 && k <= x && r <= c*k")
 
+// X(name, claim, when): what follows from a fact about something larger.
+#define TENON_SYM_LESSONS(X)                                                                                          \
+  X(LearnMaxUpper, "x <= r", "Max(x, y) <= r")                                                                        \
+  X(LearnMaxLower, "r <= x", "r <= Max(x, y) && y < r")                                                               \
+  X(LearnMinLower, "r <= x", "r <= Min(x, y)")                                                                        \
+  X(LearnMinUpper, "x <= r", "Min(x, y) <= r && r < y")                                                               \
+  X(LearnAbs, "x <= r && -x <= r", "Abs(x) <= r")                                                                     \
+  X(LearnFloorDivUpper, "x <= n*r + n - 1", "n >= 0 && FloorDiv(x, n) <= r")                                          \
+  X(LearnFloorDivLower, "n*r <= x", "n >= 0 && r <= FloorDiv(x, n)")                                                  \
+  X(LearnProduct, "c <= FloorDiv(r, n)", "c*y <= r && n <= y && n >= 1 && c >= 0")                                    \
+  X(LearnTerm, "x <= r - k", "x + y <= r && k <= y")                                                                  \
+  X(LearnUnequal, "x <= r - 1", "x <= r && x != r")
+
+// X(name): of reals. What they state is proved on doubles with fewer bits.
+#define TENON_SYM_REAL_RULES(X) X(DyadicIsInteger) X(DyadicCompare) X(DyadicCompareBetween) X(DyadicRound) X(QuotientRound)
+
 #define TENON_SYM_NAME(name, ...) name,
-enum class Rule { TENON_SYM_RULES(TENON_SYM_NAME) TENON_SYM_PROOFS(TENON_SYM_NAME) Count };
+enum class Rule {
+  TENON_SYM_RULES(TENON_SYM_NAME) TENON_SYM_PROOFS(TENON_SYM_NAME) TENON_SYM_LESSONS(TENON_SYM_NAME)
+  TENON_SYM_REAL_RULES(TENON_SYM_NAME) Count
+};
 #undef TENON_SYM_NAME
 constexpr size_t kRuleCount = static_cast<size_t>(Rule::Count);
 

@@ -2,6 +2,8 @@
 
 #include <tenon/sym/shape_env.h>
 
+#include <bit>
+
 namespace tenon::sym {
 namespace {
 
@@ -16,33 +18,76 @@ std::string bracketed_place(const char* otherwise) {
 
 }  // namespace
 
-ShapeEnv::ShapeEnv() : pool_(std::make_unique<ExprPool>()) {}
+ShapeEnv::ShapeEnv() : pool_(std::make_unique<ExprPool>()) {
+  // There are no loops here.
+  PoolAccess::state(*pool_).facts_are_global = true;
+}
 ShapeEnv::~ShapeEnv() = default;
 
 void ShapeEnv::set_place(std::string place) { current_place() = std::move(place); }
 const std::string& ShapeEnv::place() { return current_place(); }
 
-SymInt ShapeEnv::create(std::string prefix, std::optional<int64_t> hint, std::string source, Range range) {
-  int& count = hint ? backed_count_ : unbacked_count_;
-  Expr symbol = pool_->symbol(fmt::format("{}{}", prefix, count++), range);
+Expr ShapeEnv::create(Kind kind, std::string prefix, std::optional<int64_t> hint, std::string source, Range range) {
+  std::string name = fmt::format("{}{}", prefix, counts_[prefix]++);
+  Expr symbol = kind == Kind::Real ? pool_->real_symbol(name) : pool_->symbol(name, range);
   TENON_ASSERT(static_cast<size_t>(symbol.symbol_id()) == hints_.size(),
                "symbol {} was made behind the environment's back", symbol.name());
+  if (hint) PoolAccess::state(*pool_).set_witness(symbol, *hint);
   hints_.push_back(hint.value_or(0));
   backed_.push_back(hint.has_value());
+  from_data_.push_back(!hint.has_value());
   sources_.push_back(std::move(source));
-  return SymInt(symbol, Ref<ShapeEnv>(this));
+  kinds_.push_back(kind);
+  return symbol;
 }
 
 SymInt ShapeEnv::create_size(int64_t hint, std::string source) {
   TENON_ASSERT(hint >= 2, "size {} of {} is not specialised", hint, source);
-  return create("s", hint, std::move(source), {2, Range::kMax});
+  Expr symbol = create(Kind::Int, "s", hint, std::move(source), {2, Range::kMax});
+  pool_->mark_size(symbol);
+  return SymInt(symbol, Ref<ShapeEnv>(this));
 }
 
-SymInt ShapeEnv::create_number(int64_t hint, std::string source) { return create("s", hint, std::move(source), {}); }
+SymInt ShapeEnv::create_number(int64_t hint, std::string source) {
+  return SymInt(create(Kind::Int, "s", hint, std::move(source), {}), Ref<ShapeEnv>(this));
+}
 
-SymInt ShapeEnv::create_unbacked(Range range) { return create("u", std::nullopt, "", range); }
+SymFloat ShapeEnv::create_real(double hint, std::string source) {
+  return SymFloat(create(Kind::Real, "f", std::bit_cast<int64_t>(hint), std::move(source), {}), Ref<ShapeEnv>(this));
+}
+
+Expr ShapeEnv::create_unbacked(Kind kind, Range range) {
+  Expr symbol;
+  if (reuse_ != nullptr) {
+    TENON_ASSERT(reuse_->next_ < reuse_->ids_.size(), "{} symbols were handed out before, and now one more",
+                 reuse_->ids_.size());
+    symbol = pool_->symbol(reuse_->ids_[reuse_->next_++]);
+    TENON_ASSERT(kinds_[static_cast<size_t>(symbol.symbol_id())] == kind, "{} is reused as another kind of number",
+                 symbol.name());
+    if (kind != Kind::Real) pool_->refine(symbol, range);
+  } else {
+    symbol = create(kind, kind == Kind::Real ? "uf" : "u", std::nullopt, "", range);
+  }
+  fresh_.push_back(symbol.symbol_id());
+  return symbol;
+}
+
+SymInt ShapeEnv::create_unbacked(Range range) { return SymInt(create_unbacked(Kind::Int, range), Ref<ShapeEnv>(this)); }
+
+SymFloat ShapeEnv::create_unbacked_real() { return SymFloat(create_unbacked(Kind::Real, {}), Ref<ShapeEnv>(this)); }
+
+SymBool ShapeEnv::create_unbacked_bool() {
+  return SymBool(ne(create_unbacked(Kind::Bool, {0, 1}), pool_->constant(0)), Ref<ShapeEnv>(this));
+}
+
+std::vector<int32_t> ShapeEnv::take_fresh() { return std::exchange(fresh_, {}); }
+
+void ShapeEnv::mark_size(Expr expr) {
+  if (expr.is_symbol()) pool_->mark_size(expr);
+}
 
 std::optional<int64_t> ShapeEnv::hint(Expr expr) const {
+  if (expr.node()->witnessed) return expr.node()->witness;
   for (int32_t id : symbols_of(expr))
     if (!is_backed(id)) return std::nullopt;
   return evaluate(expr, hints_);
@@ -59,11 +104,15 @@ std::string describe_symbols(const ShapeEnv& env, Expr expr) {
   std::string text;
   for (int32_t id : symbols_of(expr)) {
     Expr symbol = env.pool().symbol(id);
-    std::string range = str(env.pool().range(symbol));
-    if (env.is_backed(id))
-      text += fmt::format("\n  {} in {}: {}, {} at capture", symbol.name(), range, env.source(id), *env.hint(symbol));
-    else
-      text += fmt::format("\n  {} in {}: a value from data", symbol.name(), range);
+    text += "\n  " + symbol.name();
+    if (!symbol.is_real()) text += " in " + str(env.pool().range(symbol));
+    if (env.is_backed(id)) {
+      std::string hint = symbol.is_real() ? fmt::format("{}", std::bit_cast<double>(*env.hint(symbol)))
+                                          : fmt::format("{}", *env.hint(symbol));
+      text += fmt::format(": {}, {} at capture", env.source(id), hint);
+    } else {
+      text += ": a value from data";
+    }
   }
   return text;
 }
@@ -78,11 +127,13 @@ bool ShapeEnv::decide(Expr condition) {
     condition = pool_->simplify(condition);
     answer = hint(condition);
   }
+  if (!answer && resolver_ && resolver_(condition)) return decide(condition);
   if (!answer) {
-    throw DataDependentError(fmt::format("{} expected a condition that sizes decide, got {}, which depends on data{}\n"
-                                         "  to settle it, write check({}) or check({}) before this place",
-                                         bracketed_place("decide"), condition.str(), describe_symbols(*this, condition),
-                                         condition.str(), logical_not(condition).str()));
+    throw DataDependentError(
+        fmt::format("{} expected a condition that sizes decide, got {}, which depends on data{}\n"
+                    "  to settle it, write check({}) or check({}) before this place",
+                    bracketed_place("decide"), condition.str(), describe_symbols(*this, condition), condition.str(),
+                    logical_not(condition).str()));
   }
   bool holds = *answer != 0;
   // Not assumed either: what is assumed must be guarded.
@@ -94,21 +145,35 @@ bool ShapeEnv::decide(Expr condition) {
 }
 
 int64_t ShapeEnv::pin(Expr expr) {
+  TENON_ASSERT(!expr.is_real(), "{} is real", expr.str());
   Expr simple = pool_->simplify(expr);
   if (simple.is_constant()) return simple.constant();
+  return pin_to_hint(expr, simple);
+}
+
+double ShapeEnv::pin_real(Expr expr) {
+  TENON_ASSERT(expr.is_real(), "{} is not real", expr.str());
+  Expr simple = pool_->simplify(expr);
+  if (simple.is_real_constant()) return simple.real_constant();
+  return std::bit_cast<double>(pin_to_hint(expr, simple));
+}
+
+int64_t ShapeEnv::pin_to_hint(Expr expr, Expr simple) {
   std::optional<int64_t> value = hint(expr);
   if (!value) {
     expr = simple;
     value = hint(expr);
   }
+  if (!value && resolver_ && resolver_(expr)) value = hint(expr);
   if (!value) {
-    throw DataDependentError(
-        fmt::format("{} expected a number that is known at capture, got {}, which depends on data{}\n"
-                    "  to settle it, write check({} == ...) before this place",
-                    bracketed_place("int64_t"), expr.str(), describe_symbols(*this, expr), expr.str()));
+    throw DataDependentError(fmt::format(
+        "{} expected a number that is known at capture, got {}, which depends on data{}\n"
+        "  to settle it, write check({} == ...) before this place",
+        bracketed_place(expr.is_real() ? "double" : "int64_t"), expr.str(), describe_symbols(*this, expr), expr.str()));
   }
-  bool holds = decide(eq(expr, pool_->constant(*value)));
-  TENON_ASSERT(holds, "{} is not its hint, {}", expr.str(), *value);
+  Expr number = expr.is_real() ? pool_->real_constant(std::bit_cast<double>(*value)) : pool_->constant(*value);
+  bool holds = decide(same(expr, number));
+  TENON_ASSERT(holds, "{} is not its hint, {}", expr.str(), number.str());
   return *value;
 }
 
@@ -121,8 +186,32 @@ void ShapeEnv::check(Expr condition, const std::string& message) {
     std::string got = condition.is_constant() ? " a condition that never holds" : describe_symbols(*this, condition);
     fail("{} {}: expected {}, got{}", bracketed_place("check"), message, condition.str(), got);
   }
-  if (!answer) deferred_.push_back({condition, message});
+  if (suppressed_ > 0) return;
+  // A call that breaks a promise about sizes alone is captured anew, and told so then.
+  if (answer)
+    guards_.push_back({condition, message});
+  else
+    deferred_.push_back({condition, message});
   pool_->assume(condition);
+}
+
+void ShapeEnv::give_hint(int32_t symbol_id, int64_t value) {
+  auto id = static_cast<size_t>(symbol_id);
+  TENON_ASSERT(!backed_.at(id), "{} has a value already", pool_->symbol(symbol_id).name());
+  backed_[id] = true;
+  hints_[id] = value;
+  sources_[id] = "a value from data";
+}
+
+std::string failed_check(const Guard& check, const ShapeEnv& env, std::span<const int64_t> symbol_values) {
+  std::vector<std::string> words;
+  for (int32_t id : symbols_of(check.condition)) {
+    Expr symbol = env.pool().symbol(id);
+    int64_t bits = symbol_values[static_cast<size_t>(id)];
+    words.push_back(symbol.is_real() ? fmt::format("{} = {}", symbol.name(), std::bit_cast<double>(bits))
+                                     : fmt::format("{} = {}", symbol.name(), bits));
+  }
+  return fmt::format("[check] {}: expected {}, got {}", check.where, check.condition.str(), fmt::join(words, ", "));
 }
 
 void ShapeEnv::check(const SymBool& condition, const std::string& message) {

@@ -87,9 +87,7 @@ std::optional<Sum> ExprPool::State::add_scaled(const Sum& a, const Sum& b, int64
   sum.constant = *constant_part;
   size_t i = 0, j = 0;
   while (i < a.terms.size() || j < b.terms.size()) {
-    int order = i == a.terms.size()   ? 1
-                : j == b.terms.size() ? -1
-                                      : compare(a.terms[i].monomial, b.terms[j].monomial);
+    int order = i == a.terms.size() ? 1 : j == b.terms.size() ? -1 : compare(a.terms[i].monomial, b.terms[j].monomial);
     if (order < 0) {
       sum.terms.push_back(a.terms[i++]);
       continue;
@@ -142,8 +140,10 @@ Expr ExprPool::State::mul_raw(Expr a, Expr b) {
       for (const Term& y : columns) {
         std::optional<Term> product = multiply(x, y);
         if (!product) return opaque(Op::Mul, a, b);
-        if (product->monomial.is_constant(1)) row.constant = product->coefficient;
-        else row.terms.push_back(*product);
+        if (product->monomial.is_constant(1))
+          row.constant = product->coefficient;
+        else
+          row.terms.push_back(*product);
       }
       // Multiplying by one monomial keeps terms distinct but not their order.
       std::sort(row.terms.begin(), row.terms.end(),
@@ -174,8 +174,10 @@ std::optional<Term> ExprPool::State::quotient(const Term& a, const Term& b) {
   std::span<const Expr> have = factors(a.monomial), want = factors(b.monomial);
   size_t taken = 0;
   for (Expr factor : have) {
-    if (taken < want.size() && factor == want[taken]) ++taken;
-    else rest.push_back(factor);
+    if (taken < want.size() && factor == want[taken])
+      ++taken;
+    else
+      rest.push_back(factor);
   }
   if (taken < want.size()) return std::nullopt;
   return Term{coefficient, monomial(rest)};

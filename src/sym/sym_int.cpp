@@ -152,7 +152,30 @@ SymBool operator!(const SymBool& a) {
 
 bool statically_true(const SymBool& condition) { return condition.maybe_constant().value_or(false); }
 
-std::optional<int64_t> statically_known_int(const SymInt& value) { return value.maybe_constant(); }
+namespace sym {
+namespace {
+
+StaticQueryObserver& static_query_observer() {
+  thread_local StaticQueryObserver observer;
+  return observer;
+}
+
+}  // namespace
+
+void set_static_query_observer(StaticQueryObserver observer) { static_query_observer() = std::move(observer); }
+
+std::optional<int64_t> statically_known_int(Expr expr) {
+  Expr simple = expr.pool().simplify(expr);
+  std::optional<int64_t> known = simple.is_constant() ? std::optional(simple.constant()) : std::nullopt;
+  if (static_query_observer()) static_query_observer()(expr, known);
+  return known;
+}
+
+}  // namespace sym
+
+std::optional<int64_t> statically_known_int(const SymInt& value) {
+  return value.is_symbolic() ? sym::statically_known_int(value.expr()) : value.maybe_constant();
+}
 
 std::string str(std::span<const SymInt> list) {
   std::string text = "[";

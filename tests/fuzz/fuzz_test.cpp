@@ -1,8 +1,7 @@
-// Random programs: TENON_FUZZ_COUNT of them (300), from seed TENON_FUZZ_SEED (1) on.
+// Random programs: TENON_FUZZ_COUNT of them (2000), from seed TENON_FUZZ_SEED (1) on.
 #include "fuzz/program.h"
 
 #include <gtest/gtest.h>
-#include <tenon/runtime/launch.h>
 
 #include <cstdlib>
 
@@ -19,8 +18,7 @@ int64_t from_environment(const char* name, int64_t otherwise) {
 class RandomPrograms : public testing::TestWithParam<int> {};
 
 TEST_P(RandomPrograms, agree_however_they_are_run) {
-  runtime::set_oracle(true);
-  int64_t count = from_environment("TENON_FUZZ_COUNT", 300), first = from_environment("TENON_FUZZ_SEED", 1);
+  int64_t count = from_environment("TENON_FUZZ_COUNT", 2000), first = from_environment("TENON_FUZZ_SEED", 1);
   int failures = 0;
   for (int64_t seed = first + GetParam(); seed < first + count && failures < 3; seed += kParts) {
     Program program = random_program(static_cast<uint64_t>(seed));

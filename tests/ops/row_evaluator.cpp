@@ -1,6 +1,7 @@
 #include "ops/row_evaluator.h"
 
 #include <tenon/core/random.h>
+#include <tenon/fake/dynamic_size.h>
 #include <tenon/fake/fake.h>
 #include <tenon/graph/trace.h>
 #include <tenon/loop/evaluate.h>
@@ -69,8 +70,15 @@ void note_scale(const Tensor& tensor, Closeness& closeness) {
 // One row as one kernel. Also what an Element body and a view's index map work with.
 class RowKernel final : public ops::Element, public ops::ViewIndex {
  public:
-  RowKernel(const ops::Row& row, std::span<const Value> args, const Ints& sizes, Dtype result, std::pair<uint64_t, uint64_t> random)
-      : row_(row), args_(args), arguments_(*row.op, args), sizes_(sizes), result_(result), builder_("row"), random_(random) {
+  RowKernel(const ops::Row& row, std::span<const Value> args, const Ints& sizes, Dtype result,
+            std::pair<uint64_t, uint64_t> random)
+      : row_(row),
+        args_(args),
+        arguments_(*row.op, args),
+        sizes_(sizes),
+        result_(result),
+        builder_("row"),
+        random_(random) {
     for (const Value& value : args)
       value.each_tensor([&](const Tensor& tensor) {
         inputs_.push_back(tensor);
@@ -82,8 +90,10 @@ class RowKernel final : public ops::Element, public ops::ViewIndex {
   Tensor run(Closeness& closeness) {
     Tensor out = allocate(sizes_, result_);
     int out_buffer = builder_.buffer("out", result_, loop::BufferRole::Out, constant(out.numel().plain()));
-    bool sums = row_.kind == ops::Kind::Reduction && is_floating(result_) && row_.reduction.kind == loop::ReduceKind::Sum;
-    int magnitude_buffer = sums ? builder_.buffer("magnitude", kFloat64, loop::BufferRole::Out, constant(out.numel().plain())) : -1;
+    bool sums =
+        row_.kind == ops::Kind::Reduction && is_floating(result_) && row_.reduction.kind == loop::ReduceKind::Sum;
+    int magnitude_buffer =
+        sums ? builder_.buffer("magnitude", kFloat64, loop::BufferRole::Out, constant(out.numel().plain())) : -1;
     if (row_.element.random) {
       seed_ = builder_.scalar("seed", kInt64);
       offset_ = builder_.scalar("offset", kInt64);
@@ -91,7 +101,9 @@ class RowKernel final : public ops::Element, public ops::ViewIndex {
     for (int64_t size : sizes_) ViewIndex::index.push_back(builder_.begin_loop(constant(size), {}));
     switch (row_.kind) {
       case ops::Kind::Pointwise: builder_.store(out_buffer, linear_index(), pointwise()); break;
-      case ops::Kind::Element: builder_.store(out_buffer, linear_index(), cast(row_.element.body(*this), result_)); break;
+      case ops::Kind::Element:
+        builder_.store(out_buffer, linear_index(), cast(row_.element.body(*this), result_));
+        break;
       case ops::Kind::View: builder_.store(out_buffer, linear_index(), load(inputs_[0], row_.view.index(*this))); break;
       case ops::Kind::Reduction: reduction(out_buffer, magnitude_buffer, closeness); break;
       default: TENON_ASSERT(false, "{} is not one kernel", row_.schema.str());
@@ -131,7 +143,9 @@ class RowKernel final : public ops::Element, public ops::ViewIndex {
     for (size_t dim = 0; dim < at.size(); ++dim) position = position * input.sizes()[dim] + at[dim];
     return builder_.load(buffers_[which], position);
   }
-  Lane scalar(std::string_view argument, Dtype dtype) override { return number(arguments_[argument], compute_dtype(dtype)); }
+  Lane scalar(std::string_view argument, Dtype dtype) override {
+    return number(arguments_[argument], compute_dtype(dtype));
+  }
   Lane random_bits(Expr word) override {
     return builder_.random_bits(builder_.parameter(seed_), builder_.parameter(offset_), word);
   }
@@ -202,8 +216,10 @@ class RowKernel final : public ops::Element, public ops::ViewIndex {
       }
     Lane value = cast(load(self, at), compute_dtype(result_));
     loop::ReduceKind kind = row_.reduction.kind;
-    if (result_ == kBool && (kind == loop::ReduceKind::Max || kind == loop::ReduceKind::Sum)) kind = loop::ReduceKind::Any;
-    if (result_ == kBool && (kind == loop::ReduceKind::Min || kind == loop::ReduceKind::Product)) kind = loop::ReduceKind::All;
+    if (result_ == kBool && (kind == loop::ReduceKind::Max || kind == loop::ReduceKind::Sum))
+      kind = loop::ReduceKind::Any;
+    if (result_ == kBool && (kind == loop::ReduceKind::Min || kind == loop::ReduceKind::Product))
+      kind = loop::ReduceKind::All;
     Lane combined = builder_.reduce(kind, value);
     Lane magnitude = magnitude_buffer < 0 ? Lane() : builder_.reduce(loop::ReduceKind::Sum, cast(abs(value), kFloat64));
     builder_.end_loop();
@@ -246,6 +262,7 @@ std::vector<Tensor> evaluate_parts(const dispatch::Operator& op, std::span<const
     }));
   {
     dispatch::ExcludeKeys below(KeySet{DispatchKey::Autograd, DispatchKey::ADInplaceOrView});
+    fake::DynamicSizes sizes(env);
     graph::TraceMode trace(recorder, [](const dispatch::Call& call) {
       const ops::Row* row = ops::row_of(call.op);
       return row && row->decomposition;
@@ -263,8 +280,13 @@ std::vector<Tensor> evaluate_parts(const dispatch::Operator& op, std::span<const
         given.push_back(*id == graph::kNoValue ? Value() : Value(values[static_cast<size_t>(*id)]));
       } else if (const auto* list = std::get_if<graph::ValueList>(&argument)) {
         std::vector<Tensor> tensors;
-        for (graph::ValueId each : list->ids) tensors.push_back(values[static_cast<size_t>(each)]);
-        given.push_back(Value(tensors).own());
+        std::vector<std::optional<Tensor>> optional;
+        for (graph::ValueId each : list->ids) {
+          bool none = each == graph::kNoValue;
+          optional.push_back(none ? std::nullopt : std::optional(values[static_cast<size_t>(each)]));
+          if (!none) tensors.push_back(*optional.back());
+        }
+        given.push_back(list->optional ? Value(optional).own() : Value(tensors).own());
       } else {
         given.push_back(std::get<Value>(argument));
       }
@@ -273,6 +295,7 @@ std::vector<Tensor> evaluate_parts(const dispatch::Operator& op, std::span<const
     for (size_t at = 0; at < node.outputs.size(); ++at) values[static_cast<size_t>(node.outputs[at])] = results[at];
   }
   context.closeness.magnitude.clear();
+  context.closeness.parts |= graph.nodes.size() > 1;
   std::vector<Tensor> results;
   for (const graph::Argument& output : graph.outputs)
     graph::each_reference(output, [&](graph::ValueId id) { results.push_back(values[static_cast<size_t>(id)]); });
@@ -286,12 +309,14 @@ std::vector<Tensor> evaluate_row(const dispatch::Operator& op, std::span<const V
   dispatch::Values copies;
   for (const Value& value : args) copies.push_back(value.map_tensors(contiguous_copy));
   ops::Arguments arguments(op, copies);
-  for (const Value& value : copies) value.each_tensor([&](const Tensor& tensor) { note_scale(tensor, context.closeness); });
+  for (const Value& value : copies)
+    value.each_tensor([&](const Tensor& tensor) { note_scale(tensor, context.closeness); });
   if (row->kind == ops::Kind::View) {
     Ints sizes = plain(row->view.geometry(arguments).sizes);
     RowKernel kernel(*row, copies, sizes, copies[0].tensor().dtype(), {});
     return {kernel.run(context.closeness)};
   }
+  if (row->dynamic()) return row->opaque.make(arguments);
   std::vector<ops::TensorMeta> metas = ops::infer(*row, arguments);
   std::vector<Tensor> results;
   if (row->kind == ops::Kind::Opaque) {
@@ -315,9 +340,10 @@ double epsilon_of(Dtype dtype) {
 
 // The gap between neighbours around `value`.
 double unit_in_last_place(double value, Dtype dtype) {
-  double smallest = dtype == Dtype::Float16 ? std::ldexp(1, -24)
+  double smallest = dtype == Dtype::Float16    ? std::ldexp(1, -24)
                     : dtype == Dtype::BFloat16 ? std::ldexp(1, -133)
-                    : dtype == Dtype::Float32 ? std::ldexp(1, -149) : std::numeric_limits<double>::denorm_min();
+                    : dtype == Dtype::Float32  ? std::ldexp(1, -149)
+                                               : std::numeric_limits<double>::denorm_min();
   if (value == 0 || !std::isfinite(value)) return smallest;
   return std::max(smallest, std::ldexp(epsilon_of(dtype), std::ilogb(value)));
 }
@@ -332,7 +358,8 @@ std::string compare(const Tensor& got, const Tensor& expected, const Bound& boun
   int64_t count = flat.numel().plain();
   Dtype dtype = flat.dtype();
   for (int64_t position = 0; position < count; ++position) {
-    loop::Number a = loop::load_element(flat.raw_data(), dtype, position), b = loop::load_element(wanted.raw_data(), dtype, position);
+    loop::Number a = loop::load_element(flat.raw_data(), dtype, position),
+                 b = loop::load_element(wanted.raw_data(), dtype, position);
     if (!is_floating(dtype)) {
       if (a.integer != b.integer) return fmt::format("element {}: expected {}, got {}", position, b.integer, a.integer);
       continue;
@@ -340,7 +367,9 @@ std::string compare(const Tensor& got, const Tensor& expected, const Bound& boun
     if (std::isnan(a.real) && std::isnan(b.real)) continue;
     bool same = a.real == b.real && (bound || std::signbit(a.real) == std::signbit(b.real));
     if (same) continue;
-    if (bound && std::isfinite(a.real) && std::isfinite(b.real) && std::fabs(a.real - b.real) <= bound(position, b.real)) continue;
+    if (bound && std::isfinite(a.real) && std::isfinite(b.real) &&
+        std::fabs(a.real - b.real) <= bound(position, b.real))
+      continue;
     return fmt::format("element {}: expected {:.17g}, got {:.17g}", position, b.real, a.real);
   }
   return "";
@@ -352,8 +381,8 @@ Tensor contiguous_copy(const Tensor& tensor) {
   Tensor copy = allocate(Ints(tensor.sizes()), tensor.dtype());
   int64_t bytes = tensor.element_size();
   each_element(tensor, [&](int64_t position, int64_t place) {
-    std::memcpy(static_cast<char*>(copy.raw_data()) + position * bytes, static_cast<const char*>(tensor.raw_data()) + place * bytes,
-                static_cast<size_t>(bytes));
+    std::memcpy(static_cast<char*>(copy.raw_data()) + position * bytes,
+                static_cast<const char*>(tensor.raw_data()) + place * bytes, static_cast<size_t>(bytes));
   });
   return copy;
 }
@@ -378,7 +407,8 @@ std::string difference(const Tensor& got, const Tensor& expected, const Closenes
     double terms = static_cast<double>(closeness.terms) + 1;
     // Halves are computed in float32: what is left is the rounding at the end.
     double ulps = is_half(dtype) ? 1 : 4.0 * closeness.functions;
-    double allowed = closeness.functions > 0 ? ulps * unit_in_last_place(value, dtype) : 0;
+    double size = closeness.parts ? std::max(std::fabs(value), closeness.scale) : value;
+    double allowed = closeness.functions > 0 ? ulps * unit_in_last_place(size, dtype) : 0;
     if (closeness.combines)
       allowed += closeness.magnitude.empty() ? 4 * terms * epsilon * std::max(closeness.scale, std::fabs(value))
                                              : terms * epsilon * closeness.magnitude[static_cast<size_t>(position)];

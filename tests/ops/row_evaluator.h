@@ -1,8 +1,9 @@
-// Executes rows without the scheduler: every output element is the row's expression at its logical index, over contiguous
-// copies of the inputs, through the loop interpreter. No collapsing, vectors or fusion: the oracle of lowering.
+// Executes rows without the scheduler: every output element is the row's expression at its logical index, over
+// contiguous copies of the inputs, through the loop interpreter. No collapsing, vectors or fusion: the oracle of
+// lowering.
 //
-// Composites are traced into their parts, and the parts evaluated one by one. An opaque row without a decomposition runs its own
-// kernel on the copies, which still shows a wrong stride.
+// Composites are traced into their parts, and the parts evaluated one by one. An opaque row without a decomposition
+// runs its own kernel on the copies, which still shows a wrong stride.
 #pragma once
 
 #include <tenon/dispatch/operator.h>
@@ -15,6 +16,7 @@ namespace tenon::test {
 // How close a result of the real thing must be to an evaluated one.
 struct Closeness {
   int functions = 0;              // approximate operations: 4 units in the last place each
+  bool parts = false;             // of several rows: what a function gave may have been cancelled down since
   bool combines = false;          // sums and products of floats, in any order
   int64_t terms = 1;              // as many as one element combines
   double scale = 0;               // the largest finite number on the way

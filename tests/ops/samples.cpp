@@ -1,23 +1,21 @@
 #include "ops/samples.h"
 
-#include <tenon/loop/evaluate.h>
-
 #include <cmath>
 #include <limits>
-#include <map>
-#include <random>
+
+#include "ops/sample_maker.h"
 
 namespace tenon::test {
 namespace {
 
-using dispatch::Value;
 using Random = std::mt19937_64;
 
 double extreme(Random& random, Dtype dtype, bool combined) {
   constexpr double infinity = std::numeric_limits<double>::infinity();
   double largest = dtype == Dtype::Float16 ? 65504 : dtype == Dtype::Float64 ? 1e300 : 3e38;
   double smallest = dtype == Dtype::Float16 ? 6e-8 : dtype == Dtype::Float64 ? 1e-310 : 1e-40;
-  const double choices[] = {NAN, infinity, -infinity, 0.0, -0.0, 1, -1, 0.5, -2.5, largest, -largest, smallest, -smallest, 88.5, -104};
+  const double choices[] = {NAN,  infinity, -infinity, 0.0,      -0.0,      1,    -1,  0.5,
+                            -2.5, largest,  -largest,  smallest, -smallest, 88.5, -104};
   return choices[random() % (combined ? 9 : std::size(choices))];
 }
 
@@ -39,8 +37,10 @@ int64_t integer(Random& random, Dtype dtype, Values values) {
   if (dtype == Dtype::Bool) return static_cast<int64_t>(random() % 2);
   if (values != Values::Extreme) return static_cast<int64_t>(random() % 11) - (traits(dtype).is_signed ? 5 : 0);
   int64_t bits = size_of(dtype) * 8;
-  int64_t largest = traits(dtype).is_signed ? static_cast<int64_t>(~uint64_t{0} >> (65 - bits)) : (int64_t{1} << bits) - 1;
-  const int64_t choices[] = {0, 1, 2, traits(dtype).is_signed ? -1 : 3, largest, traits(dtype).is_signed ? -largest - 1 : largest - 1, 17};
+  int64_t largest =
+      traits(dtype).is_signed ? static_cast<int64_t>(~uint64_t{0} >> (65 - bits)) : (int64_t{1} << bits) - 1;
+  const int64_t choices[] = {
+      0, 1, 2, traits(dtype).is_signed ? -1 : 3, largest, traits(dtype).is_signed ? -largest - 1 : largest - 1, 17};
   return choices[random() % std::size(choices)];
 }
 
@@ -72,245 +72,6 @@ std::string_view text(Placement placement) {
 std::string_view text(Pairing pairing) {
   constexpr std::string_view names[] = {"same", "row", "column", "wider", "0-d", "other dtype"};
   return names[static_cast<size_t>(pairing)];
-}
-
-// An argument; lists are copied, because a `Value` only borrows them.
-struct Owned {
-  template <typename T>
-  Owned(T given) : value(Value(given).own()) {}
-  Value value;
-};
-using Overrides = std::map<std::string, Owned>;
-
-// Makes the arguments of one sample.
-class Maker {
- public:
-  Maker(const ops::Row& row, const Recipe& wanted) : recipe(wanted) {
-    // Whether a sum of very large numbers overflows depends on the order of additions.
-    bool combines = row.kind == ops::Kind::Reduction || row.kind == ops::Kind::Opaque || row.kind == ops::Kind::Composite;
-    if (combines && wanted.values == Values::Extreme && is_floating(wanted.dtype)) recipe.values = Values::NotFinite;
-    // By name, so that a new row does not change the samples of the others.
-    seed_ = 1469598103934665603ull;
-    for (char letter : row.schema.qualified_name() + wanted.str()) seed_ = (seed_ ^ static_cast<uint64_t>(letter)) * 1099511628211ull;
-  }
-
-  Recipe recipe;
-  int64_t size(size_t dim, int64_t otherwise) const { return dim < recipe.shape.size() ? recipe.shape[dim] : otherwise; }
-  int64_t rank() const { return static_cast<int64_t>(recipe.shape.size()); }
-  int64_t dim() const { return recipe.variant % 2 == 0 ? -1 : 0; }
-  bool even() const { return recipe.variant % 2 == 0; }
-
-  Tensor tensor(const Ints& shape, std::optional<Dtype> dtype = {}) {
-    return make_tensor(shape, dtype.value_or(recipe.dtype), recipe.placement, recipe.values, seed_++);
-  }
-  // Whole numbers in [0, bound).
-  Tensor indices(const Ints& shape, int64_t bound, Dtype dtype = kInt64) {
-    Tensor made = make_tensor(shape, dtype, recipe.placement, Values::Ordinary, seed_++);
-    Tensor storage = core::make_view(made, SymInts{core::reach(made.sizes(), made.strides())}, SymInts{1}, made.storage_offset());
-    Random random(seed_++);
-    for (int64_t at = 0; at < storage.numel().plain(); ++at)
-      loop::store_element(storage.raw_data(), dtype, at,
-                          loop::Number::of(bound > 0 ? static_cast<int64_t>(random() % static_cast<uint64_t>(bound)) : 0));
-    return made;
-  }
-
-  std::optional<Value> generic(const schema::Argument& argument, bool first_tensor) {
-    const std::string& name = argument.name;
-    schema::Type type = argument.type;
-    if (type.is_optional()) {
-      bool given = type.element[0].kind == schema::Kind::List || type.element[0].kind == schema::Kind::Scalar || !argument.default_value;
-      if (!given || recipe.variant % 4 == 3) return Value();
-      type = schema::Type(type.element[0]);
-    }
-    switch (type.kind) {
-      case schema::Kind::Tensor: return Value(first_tensor ? tensor(recipe.shape) : other(name)).own();
-      case schema::Kind::Scalar: return scalar(name);
-      case schema::Kind::Int:
-        if (name == "dim" || name == "dim0") return Value(dim());
-        if (name == "dim1") return Value(int64_t{even() ? 0 : -1});
-        return from_default(argument);
-      case schema::Kind::SymInt:
-        if (name == "index") return Value(int64_t{even() ? 0 : -1});
-        return from_default(argument);
-      case schema::Kind::Bool:
-        if (name == "keepdim") return Value(recipe.variant / 2 % 2 == 1);
-        return from_default(argument);
-      case schema::Kind::ScalarType:
-        if (argument.type.is_optional()) return Value();
-        return Value(recipe.variant % 3 == 0 ? kFloat64 : recipe.variant % 3 == 1 ? kInt32 : kFloat16);
-      case schema::Kind::List: {
-        schema::Kind element = type.element[0].kind;
-        if (element == schema::Kind::SymInt && name == "size") return Value(recipe.shape).own();
-        if (element == schema::Kind::Int && name == "dim") {
-          if (rank() == 0 || recipe.variant % 4 == 2) return Value(Ints{}).own();
-          return Value(recipe.variant % 4 == 1 && rank() > 1 ? Ints{0, -1} : Ints{recipe.variant % 8 < 4 ? -1 : 0}).own();
-        }
-        return from_default(argument);
-      }
-      default: return from_default(argument);
-    }
-  }
-
- private:
-  static std::optional<Value> from_default(const schema::Argument& argument) {
-    if (!argument.default_value) return argument.type.is_optional() ? std::optional<Value>(Value()) : std::nullopt;
-    return std::visit(
-        [&](const auto& value) -> std::optional<Value> {
-          using T = std::decay_t<decltype(value)>;
-          if constexpr (std::is_same_v<T, schema::NoneDefault>)
-            return Value();
-          else if constexpr (std::is_same_v<T, std::vector<int64_t>>)
-            return Value(Ints(value)).own();
-          else if constexpr (std::is_same_v<T, schema::NameDefault>)
-            return value.name == "contiguous_format" ? Value(MemoryFormat::Contiguous) : Value();
-          else
-            return Value(value).own();
-        },
-        *argument.default_value);
-  }
-
-  Value scalar(const std::string& name) const {
-    bool real = is_floating(recipe.dtype) ? recipe.variant % 3 != 2 : recipe.variant % 3 == 1 && name != "alpha" && name != "beta";
-    if (name == "alpha" || name == "beta") return real ? Value(1.5) : Value(int64_t{2});
-    const double choices[] = {1.5, -0.75, 3, 0.5};
-    return real ? Value(choices[recipe.variant % 4]) : Value(int64_t{recipe.variant % 2 == 0 ? 3 : 2});
-  }
-
-  Tensor other(const std::string& name) {
-    Ints shape = recipe.shape;
-    Dtype dtype = recipe.dtype;
-    switch (recipe.pairing) {
-      case Pairing::Same: break;
-      case Pairing::Row: shape = rank() > 0 ? Ints{recipe.shape.back()} : Ints{}; break;
-      case Pairing::Column:
-        if (rank() > 0) shape.back() = 1;
-        break;
-      case Pairing::Wider: shape.insert(shape.begin(), 2); break;
-      case Pairing::ZeroDim: shape = {}; break;
-      case Pairing::Dtype: dtype = dtype == kFloat32 ? kFloat16 : dtype == kInt32 ? kUInt8 : dtype == kFloat16 ? kBFloat16 : kFloat32; break;
-    }
-    if (name == "condition") return tensor(shape, kBool);
-    if (name == "index") return indices(recipe.shape, rank() > 0 ? *std::min_element(recipe.shape.begin(), recipe.shape.end()) : 1);
-    return tensor(shape, dtype);
-  }
-
-  uint64_t seed_;
-};
-
-Ints without(Ints shape, int64_t dim) {
-  if (shape.empty()) return shape;
-  shape.erase(shape.begin() + (dim < 0 ? dim + static_cast<int64_t>(shape.size()) : dim));
-  return shape;
-}
-
-// Where the schema does not say what fits together.
-const std::map<std::string, Overrides (*)(Maker&)>& special_rules() {
-  static const std::map<std::string, Overrides (*)(Maker&)> rules = {
-      {"mm", [](Maker& m) {
-         int64_t inner = m.size(1, 5);
-         return Overrides{{"self", m.tensor({m.size(0, 3), inner})}, {"mat2", m.tensor({inner, m.size(2, 4)})}};
-       }},
-      {"addmm", [](Maker& m) {
-         int64_t inner = m.size(1, 5), rows = m.size(0, 3), columns = m.size(2, 4);
-         return Overrides{{"self", m.tensor(m.even() ? Ints{columns} : Ints{rows, 1})}, {"mat1", m.tensor({rows, inner})},
-                          {"mat2", m.tensor({inner, columns})}};
-       }},
-      {"bmm", [](Maker& m) {
-         int64_t inner = m.size(1, 5);
-         return Overrides{{"self", m.tensor({2, m.size(0, 3), inner})}, {"mat2", m.tensor({2, inner, m.size(2, 4)})}};
-       }},
-      {"dot", [](Maker& m) { return Overrides{{"self", m.tensor({m.size(0, 3)})}, {"tensor", m.tensor({m.size(0, 3)})}}; }},
-      {"mv", [](Maker& m) {
-         return Overrides{{"self", m.tensor({m.size(0, 3), m.size(1, 5)})}, {"vec", m.tensor({m.size(1, 5)})}};
-       }},
-      {"matmul", [](Maker& m) {
-         int64_t inner = m.size(1, 5), rows = m.size(0, 3);
-         const std::pair<Ints, Ints> shapes[] = {{{rows, inner}, {inner, 4}}, {{2, rows, inner}, {inner, 4}}, {{inner}, {inner, 4}},
-                                                 {{2, rows, inner}, {2, inner, 4}}, {{2, 1, rows, inner}, {3, inner, 4}}};
-         auto& [a, b] = shapes[m.recipe.variant % 5];
-         return Overrides{{"self", m.tensor(a)}, {"other", m.tensor(b)}};
-       }},
-      {"linear", [](Maker& m) {
-         Ints shape = m.rank() > 0 ? m.recipe.shape : Ints{5};
-         return Overrides{{"input", m.tensor(shape)}, {"weight", m.tensor({4, shape.back()})},
-                          {"bias", m.even() ? Value(m.tensor({4})) : Value()}};
-       }},
-      {"view", [](Maker& m) { return Overrides{{"size", Value(m.even() ? Ints{-1} : Ints{1, -1, 1})}}; }},
-      {"reshape", [](Maker& m) { return Overrides{{"shape", Value(m.even() ? Ints{-1} : Ints{m.size(m.recipe.shape.size() - 1, 1), -1})}}; }},
-      {"empty_strided", [](Maker& m) {
-         Ints strides;
-         int64_t step = 1;
-         for (int64_t size : m.recipe.shape) {
-           strides.push_back(step);
-           step *= std::max<int64_t>(1, size);
-         }
-         return Overrides{{"stride", strides}};
-       }},
-      {"expand", [](Maker& m) {
-         Ints shape = m.recipe.shape, wider = shape;
-         if (!shape.empty()) shape[0] = 1;
-         wider.insert(wider.begin(), 2);
-         return Overrides{{"self", m.tensor(shape)}, {"size", Value(wider)}};
-       }},
-      {"sum_to_size", [](Maker& m) {
-         Ints wider = m.recipe.shape, size = m.recipe.shape;
-         wider.insert(wider.begin(), 2);
-         if (!m.even() && !size.empty()) size[0] = 1;
-         return Overrides{{"self", m.tensor(wider)}, {"size", Value(size)}};
-       }},
-      {"permute", [](Maker& m) {
-         Ints dims;
-         for (int64_t dim = 0; dim < m.rank(); ++dim) dims.push_back(m.even() ? m.rank() - 1 - dim : (dim + 1) % m.rank());
-         return Overrides{{"dims", Value(dims)}};
-       }},
-      {"slice", [](Maker& m) {
-         return m.even() ? Overrides{{"start", Value(int64_t{1})}, {"end", Value(int64_t{-1})}}
-                         : Overrides{{"dim", Value(int64_t{-1})}, {"start", Value(int64_t{-5})}, {"step", Value(int64_t{2})}};
-       }},
-      {"slice_scatter", [](Maker& m) {
-         Ints part = m.recipe.shape;
-         if (part.empty()) return Overrides{};
-         int64_t last = part.back();
-         part.back() = m.even() ? std::max<int64_t>(0, last - 1) : last / 2;
-         return Overrides{{"src", m.tensor(part)}, {"dim", Value(int64_t{-1})}, {"start", Value(int64_t{1})},
-                          {"end", Value()}, {"step", Value(int64_t{m.even() ? 1 : 2})}};
-       }},
-      {"select_scatter", [](Maker& m) { return Overrides{{"src", m.tensor(without(m.recipe.shape, m.dim()))}}; }},
-      {"cat", [](Maker& m) {
-         Ints longer = m.recipe.shape, shorter = m.recipe.shape;
-         if (!longer.empty()) {
-           size_t dim = m.even() ? longer.size() - 1 : 0;
-           longer[dim] += 3;
-           shorter[dim] = 1;
-         }
-         Dtype second = m.recipe.pairing == Pairing::Dtype ? kFloat64 : m.recipe.dtype;
-         return Overrides{{"tensors", Value(std::vector<Tensor>{m.tensor(m.recipe.shape), m.tensor(longer, second), m.tensor(shorter)})}};
-       }},
-      {"gather", [](Maker& m) {
-         Ints shape = m.recipe.shape;
-         if (m.even() && !shape.empty() && shape.back() > 0) shape.back() += 2;
-         return Overrides{{"index", m.indices(shape, m.size(m.even() ? m.recipe.shape.size() - 1 : 0, 1), m.even() ? kInt64 : kInt32)}};
-       }},
-      {"nll_loss", [](Maker& m) {
-         int64_t rows = m.size(0, 3), classes = std::max<int64_t>(1, m.size(1, 5));
-         return Overrides{{"self", m.tensor({rows, classes})}, {"target", m.indices({rows}, classes)},
-                          {"weight", m.even() ? Value() : Value(m.tensor({classes}))},
-                          {"reduction", Value(int64_t{m.recipe.variant % 3})}, {"ignore_index", Value(int64_t{m.recipe.variant % 4 == 2 ? 0 : -100})}};
-       }},
-      {"cross_entropy_loss", [](Maker& m) {
-         int64_t rows = m.size(0, 3), classes = std::max<int64_t>(1, m.size(1, 5));
-         return Overrides{{"self", m.tensor({rows, classes})},
-                          {"target", m.recipe.variant % 4 == 3 && is_floating(m.recipe.dtype) ? m.tensor({rows, classes}) : m.indices({rows}, classes)},
-                          {"weight", m.even() ? Value() : Value(m.tensor({classes}))},
-                          {"reduction", Value(int64_t{m.recipe.variant % 3})}, {"label_smoothing", Value(m.recipe.variant % 4 > 1 ? 0.1 : 0.0)}};
-       }},
-      {"arange", [](Maker& m) {
-         if (m.even()) return Overrides{{"start", Value(int64_t{-2})}, {"end", Value(m.size(0, 4))}, {"step", Value(int64_t{1 + m.recipe.variant / 2 % 2})},
-                                        {"dtype", Value(m.recipe.dtype)}};
-         return Overrides{{"start", Value(0.5)}, {"end", Value(0.5 + static_cast<double>(m.size(0, 4)))}, {"step", Value(0.75)}};
-       }},
-  };
-  return rules;
 }
 
 Recipe recipe_of(Ints shape, Dtype dtype, Placement placement, int variant, Pairing pairing = Pairing::Same,
@@ -355,8 +116,8 @@ Tensor make_tensor(const Ints& shape, Dtype dtype, Placement placement, Values v
 
 std::string Recipe::str() const {
   constexpr std::string_view kinds[] = {"", ", extreme", ", not finite", ", near", ", positive", ", above one"};
-  return fmt::format("{}[{}], {}, others {}{}, variant {}", name(dtype), fmt::join(shape, ", "), text(placement), text(pairing),
-                     kinds[static_cast<size_t>(values)], variant);
+  return fmt::format("{}[{}], {}, others {}{}, variant {}", name(dtype), fmt::join(shape, ", "), text(placement),
+                     text(pairing), kinds[static_cast<size_t>(values)], variant);
 }
 
 dispatch::Values Sample::copy() const {
@@ -381,7 +142,8 @@ std::vector<Tensor> Sample::tensors() const {
 std::string Sample::str() const {
   std::vector<std::string> texts;
   for (const Value& value : args)
-    texts.push_back(value.is_tensor() ? fmt::format("{} strides [{}]", value.tensor().description(), fmt::join(value.tensor().strides(), ", "))
+    texts.push_back(value.is_tensor() ? fmt::format("{} strides [{}]", value.tensor().description(),
+                                                    fmt::join(value.tensor().strides(), ", "))
                                       : value.str());
   return fmt::format("({})", fmt::join(texts, ", "));
 }
@@ -389,7 +151,11 @@ std::string Sample::str() const {
 std::optional<Sample> make_sample(const ops::Row& row, const Recipe& recipe, std::string* why) {
   Maker maker(row, recipe);
   Overrides overrides;
-  if (auto rule = special_rules().find(row.schema.name); rule != special_rules().end()) overrides = rule->second(maker);
+  auto rule = overload_rules().find(row.schema.name + "." + row.schema.overload);
+  if (rule != overload_rules().end())
+    overrides = rule->second(maker);
+  else if (rule = special_rules().find(row.schema.name); rule != special_rules().end())
+    overrides = rule->second(maker);
   Sample sample;
   bool first_tensor = true;
   for (const schema::Argument& argument : row.schema.arguments) {

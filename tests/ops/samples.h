@@ -49,6 +49,7 @@ struct Recipe {
 
 struct Sample {
   dispatch::Values args;  // owned, one per schema argument
+  bool data_dependent = false;  // sizes of results depend on data (set by whoever tried it on fakes)
   // Fresh tensors of the same values and geometry, each with a storage of its own.
   dispatch::Values copy() const;
   std::vector<Tensor> tensors() const;

@@ -16,11 +16,12 @@
 namespace tenon::value_table {
 
 struct Case {
-  std::string op;                                // "add.Tensor"
-  std::string where;                             // "pointwise.txt:12"
-  std::map<std::string, std::string> arguments;  // by name, as text
-  std::string expected;                          // a tensor
-  std::string closeness;                         // "exact", "ulp 4", "within 1e-6 …", "shape"
+  std::string op;                                         // "add.Tensor"
+  std::string where;                                      // "pointwise.txt:12"
+  std::map<std::string, std::string> arguments;           // by name, as text
+  std::string expected;                                   // a tensor: the first result
+  std::string closeness;                                  // "exact", "ulp 4", "within 1e-6 …", "shape"
+  std::vector<std::pair<std::string, std::string>> more;  // further results: of several, or of a list
 };
 
 inline std::string trimmed(const std::string& text) {
@@ -36,18 +37,21 @@ inline std::vector<Case> load_file(const std::filesystem::path& path) {
   for (int number = 1; std::getline(file, line); ++number) {
     if (line.empty() || line[0] == '#') continue;
     if (line[0] != ' ') {
-      cases.push_back({line, fmt::format("{}:{}", path.filename().string(), number), {}, {}, {}});
+      cases.push_back({line, fmt::format("{}:{}", path.filename().string(), number), {}, {}, {}, {}});
       continue;
     }
     TENON_CHECK(!cases.empty(), "[value table] {}:{}: expected an operator first", path.string(), number);
     std::string text = trimmed(line);
     size_t equals = text.find(" = ");
-    if (text.starts_with("->"))
-      cases.back().expected = trimmed(text.substr(2));
+    Case& last = cases.back();
+    if (text.starts_with("->") && last.expected.empty())
+      last.expected = trimmed(text.substr(2));
+    else if (text.starts_with("->"))
+      last.more.emplace_back(trimmed(text.substr(2)), "");
     else if (equals != std::string::npos)
-      cases.back().arguments[text.substr(0, equals)] = text.substr(equals + 3);
+      last.arguments[text.substr(0, equals)] = text.substr(equals + 3);
     else
-      cases.back().closeness = text;
+      (last.more.empty() ? last.closeness : last.more.back().second) = text;
   }
   return cases;
 }
@@ -96,7 +100,8 @@ inline int64_t place_of(int64_t position, const Tensor& tensor) {
 // "float32[2,3]{1,4} 1 2 3 4 5 6"
 inline Tensor parse_tensor(const std::string& text) {
   size_t open = text.find('['), close = text.find(']');
-  TENON_CHECK(open != std::string::npos && close != std::string::npos, "[value table] expected a tensor, got '{}'", text);
+  TENON_CHECK(open != std::string::npos && close != std::string::npos, "[value table] expected a tensor, got '{}'",
+              text);
   std::optional<Dtype> dtype = dtype_from_name(text.substr(0, open));
   TENON_CHECK(dtype, "[value table] unknown dtype in '{}'", text);
   Ints sizes = parse_ints(std::string_view(text).substr(open + 1, close - open - 1));
@@ -134,6 +139,7 @@ inline dispatch::Value parse_value(const std::string& text, const schema::Type& 
     case Kind::SymInt: return parse_scalar(text).to_int();
     case Kind::Float: return parse_scalar(text).to_double();
     case Kind::Bool: return parse_scalar(text).to_bool();
+    case Kind::Str: return dispatch::Value(std::string_view(text)).own();
     case Kind::Scalar: return dispatch::Value(parse_scalar(text)).own();
     case Kind::ScalarType: {
       std::optional<Dtype> dtype = dtype_from_name(text);
@@ -143,6 +149,16 @@ inline dispatch::Value parse_value(const std::string& text, const schema::Type& 
     case Kind::List: break;
     default: fail("[value table] cannot read '{}' as {}", text, type.str());
   }
+  if (type.element[0].kind == Kind::Optional) {
+    std::vector<std::optional<Tensor>> tensors;
+    for (size_t start = 0; start != std::string::npos;) {
+      size_t bar = text.find(" | ", start);
+      std::string each = text.substr(start, bar == std::string::npos ? bar : bar - start);
+      tensors.push_back(each == "None" ? std::nullopt : std::optional<Tensor>(parse_tensor(each)));
+      start = bar == std::string::npos ? bar : bar + 3;
+    }
+    return dispatch::Value(tensors).own();
+  }
   if (type.element[0].kind == Kind::Tensor) {
     std::vector<Tensor> tensors;
     for (size_t start = 0; start != std::string::npos;) {
@@ -151,6 +167,12 @@ inline dispatch::Value parse_value(const std::string& text, const schema::Type& 
       start = bar == std::string::npos ? bar : bar + 3;
     }
     return dispatch::Value(tensors).own();
+  }
+  if (type.element[0].kind == Kind::Float) {
+    std::vector<double> numbers;
+    std::istringstream stream(text.substr(1, text.size() - 2));
+    for (std::string word; std::getline(stream, word, ',');) numbers.push_back(std::strtod(word.c_str(), nullptr));
+    return dispatch::Value(numbers).own();
   }
   Ints numbers = parse_ints(std::string_view(text).substr(1, text.size() - 2));
   return dispatch::Value(numbers).own();
@@ -237,8 +259,8 @@ inline std::string difference(const Tensor& result, const Case& each) {
   std::string kind;
   closeness >> kind;
   if (kind == "shape") return "";
-  TENON_CHECK(kind == "exact" || kind == "ulp" || kind == "within", "[value table] {}: unknown closeness '{}'", each.where,
-              each.closeness);
+  TENON_CHECK(kind == "exact" || kind == "ulp" || kind == "within", "[value table] {}: unknown closeness '{}'",
+              each.where, each.closeness);
   int64_t allowed = 0;
   if (kind == "ulp") closeness >> allowed;
   const int64_t count = expected.numel().plain();
@@ -255,10 +277,30 @@ inline std::string difference(const Tensor& result, const Case& each) {
       } else if (std::isinf(wanted.value) == std::isinf(got.value)) {
         good |= std::abs(got.integer - wanted.integer) <= allowed;
       }
-      if (!good) return fmt::format("element {}: expected {} ({}), got {}", position, wanted.value, each.closeness.substr(0, 40), got.value);
+      if (!good)
+        return fmt::format("element {}: expected {} ({}), got {}", position, wanted.value, each.closeness.substr(0, 40),
+                           got.value);
     } else if (!good) {
       return fmt::format("element {}: expected {}, got {}", position, wanted.integer, got.integer);
     }
+  }
+  return "";
+}
+
+// The same for all results of a call; tensors of a list count one by one.
+inline std::string difference(std::span<const dispatch::Value> results, const Case& each) {
+  std::vector<Tensor> tensors;
+  for (const dispatch::Value& result : results)
+    result.each_tensor([&](const Tensor& tensor) { tensors.push_back(tensor); });
+  if (each.more.empty() && tensors.size() == 1) return difference(tensors[0], each);
+  if (tensors.size() != each.more.size() + 1)
+    return fmt::format("expected {} tensors, got {}", each.more.size() + 1, tensors.size());
+  std::string first = difference(tensors[0], each);
+  if (!first.empty()) return first;
+  for (size_t at = 0; at < each.more.size(); ++at) {
+    Case single{each.op, each.where, {}, each.more[at].first, each.more[at].second, {}};
+    std::string wrong = difference(tensors[at + 1], single);
+    if (!wrong.empty()) return fmt::format("result {}: {}", at + 1, wrong);
   }
   return "";
 }

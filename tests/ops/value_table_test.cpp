@@ -24,7 +24,7 @@ std::vector<std::string> operators() {
 }
 
 // Looked at by the tests below instead.
-const std::set<std::string> kRandom = {"rand", "randn", "rand_like", "randn_like"};
+const std::set<std::string> kRandom = {"rand", "randn", "rand_like", "randn_like", "randint", "randint.low"};
 
 std::string brief_name(const dispatch::Operator& op) { return op.name().substr(op.name().find("::") + 2); }
 
@@ -32,7 +32,8 @@ std::string brief_name(const dispatch::Operator& op) { return op.name().substr(o
 bool fits_inplace(const Case& each) {
   auto self = each.arguments.find("self");
   if (self == each.arguments.end()) return false;
-  return value_table::parse_tensor(self->second).description() == value_table::parse_tensor(each.expected).description();
+  return value_table::parse_tensor(self->second).description() ==
+         value_table::parse_tensor(each.expected).description();
 }
 
 class ValueTable : public testing::TestWithParam<std::string> {};
@@ -46,7 +47,7 @@ TEST_P(ValueTable, agrees) {
     try {
       dispatch::Values values = value_table::arguments_of(each, op.schema());
       dispatch::Results results = dispatch::call_boxed(op, values);
-      EXPECT_EQ(value_table::difference(results[0].tensor(), each), "");
+      EXPECT_EQ(value_table::difference({results.data(), results.size()}, each), "");
       if (!row->inplace_op || !fits_inplace(each)) continue;
       dispatch::Values again = value_table::arguments_of(each, op.schema());
       Tensor self = again[0].tensor();
@@ -61,12 +62,13 @@ TEST_P(ValueTable, agrees) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(rows, ValueTable, testing::ValuesIn(operators()), [](const testing::TestParamInfo<std::string>& each) {
-  std::string name = each.param;
-  for (char& letter : name)
-    if (letter == '.') letter = '_';
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(rows, ValueTable, testing::ValuesIn(operators()),
+                         [](const testing::TestParamInfo<std::string>& each) {
+                           std::string name = each.param;
+                           for (char& letter : name)
+                             if (letter == '.') letter = '_';
+                           return name;
+                         });
 
 TEST(ValueTables, every_row_has_cases) {
   for (const dispatch::Operator* op : dispatch::all_operators()) {
@@ -83,11 +85,12 @@ TEST(ValueTables, every_row_has_cases) {
 }
 
 TEST(ValueTables, a_wrong_value_shows) {
-  Case each{"add.Tensor", "here", {}, "float32[2] 1 2", "exact"};
+  Case each{"add.Tensor", "here", {}, "float32[2] 1 2", "exact", {}};
   EXPECT_EQ(value_table::difference(value_table::parse_tensor("float32[2] 1 2"), each), "");
   EXPECT_EQ(value_table::difference(value_table::parse_tensor("float32[2] 1 2.0000002"), each),
             "element 1: expected 2 (exact), got 2.000000238418579");
-  EXPECT_EQ(value_table::difference(value_table::parse_tensor("float64[2] 1 2"), each), "expected float32[2], got float64[2]");
+  EXPECT_EQ(value_table::difference(value_table::parse_tensor("float64[2] 1 2"), each),
+            "expected float32[2], got float64[2]");
   EXPECT_NE(value_table::difference(value_table::parse_tensor("float32[2] 1 nan"), each), "");
   each.closeness = "ulp 1";
   EXPECT_EQ(value_table::difference(value_table::parse_tensor("float32[2] 1 2.0000002"), each), "");
@@ -151,6 +154,29 @@ TEST_P(RandomRows, normal_numbers) {
     EXPECT_TRUE(std::isfinite(m.least) && std::isfinite(m.most));
   }
   EXPECT_FALSE(same_elements(draws[0], draws[1]));
+}
+
+TEST(RandomIntegers, uniform_over_their_range) {
+  manual_seed(9);
+  for (Dtype dtype : {kInt64, kInt32, kUInt8, kFloat32}) {
+    Tensor x = randint(3, 10, {20000}, dtype).to(kInt64);
+    std::map<int64_t, int> counts;
+    for (int64_t at = 0; at < 20000; ++at) ++counts[x.data<int64_t>()[at]];
+    ASSERT_EQ(counts.size(), 7u);
+    EXPECT_EQ(counts.begin()->first, 3);
+    EXPECT_EQ(counts.rbegin()->first, 9);
+    for (auto [number, count] : counts) EXPECT_NEAR(count, 20000.0 / 7, 5 * std::sqrt(20000.0 / 7)) << number;
+  }
+  Tensor wide = randint(int64_t{1} << 40, {1000});
+  EXPECT_EQ(wide.dtype(), kInt64);
+  int64_t most = 0;
+  for (int64_t at = 0; at < 1000; ++at) {
+    EXPECT_GE(wide.data<int64_t>()[at], 0);
+    most = std::max(most, wide.data<int64_t>()[at]);
+  }
+  EXPECT_GT(most, int64_t{1} << 39);
+  EXPECT_LT(most, int64_t{1} << 40);
+  EXPECT_THROW(randint(3, 3, {2}), Error);
 }
 
 TEST_P(RandomRows, a_seed_repeats_them) {

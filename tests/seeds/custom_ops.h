@@ -12,6 +12,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "error_of.h"
+
 namespace tenon::testing {
 
 using dispatch::call_by_name;
@@ -37,16 +39,6 @@ inline std::vector<double> values(const Tensor& tensor) {
 inline void expect_equal(const Tensor& got, const Tensor& expected) {
   ASSERT_EQ(got.description(), expected.description());
   EXPECT_EQ(values(got), values(expected));
-}
-
-template <typename F>
-std::string error_of(F&& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
 }
 
 inline Tensor leaf(const Ints& sizes) { return randn(SymInts(sizes.span())).set_requires_grad(); }

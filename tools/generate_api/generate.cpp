@@ -1,6 +1,7 @@
 #include "generate.h"
 
 #include "cpp_types.h"
+#include "example.h"
 
 #include <tenon/schema/derive.h>
 #include <tenon/support/error.h>
@@ -25,6 +26,8 @@ struct Parameter {
   std::string type, name;
   std::string default_value;       // empty: none
   std::vector<std::string> boxed;  // the Values that it becomes; four of a TensorOptions
+  std::string example;             // what stands for it in an example
+  bool in_example = false;         // … though it has a default
 };
 
 struct Function {
@@ -51,15 +54,17 @@ bool are_options(const std::vector<Argument>& arguments, size_t first) {
   return true;
 }
 
-std::vector<Parameter> make_parameters(const std::vector<Argument>& arguments) {
+std::vector<Parameter> make_parameters(const Schema& schema) {
+  const std::vector<Argument>& arguments = schema.arguments;
   std::vector<Parameter> parameters;
+  bool first = true;  // no tensor so far
   const auto is_named_options = [](const Argument& argument) { return argument.name == "options"; };
   const std::string options =
       std::any_of(arguments.begin(), arguments.end(), is_named_options) ? "options_" : "options";
   for (size_t i = 0; i < arguments.size(); ++i) {
     Parameter parameter;
     if (are_options(arguments, i)) {
-      parameter = {"const TensorOptions&", options, "", {}};
+      parameter = {"const TensorOptions&", options, "", {}, "{}", false};
       bool all_default = true;
       for (size_t k = i; k < i + 4; ++k) {
         parameter.boxed.push_back(fmt::format("dispatch::Value({}.{})", options, arguments[k].name));
@@ -70,7 +75,13 @@ std::vector<Parameter> make_parameters(const std::vector<Argument>& arguments) {
     } else {
       const Argument& argument = arguments[i];
       const std::string name = safe_name(argument.name);
-      parameter = {parameter_type(argument.type), name, "", {boxed(argument.type, name)}};
+      parameter = {parameter_type(argument.type),
+                   name,
+                   "",
+                   {boxed(argument.type, name)},
+                   example_argument(schema, argument, first),
+                   example_gives(schema, argument)};
+      first &= argument.type.kind != Kind::Tensor || argument.name == "condition";
       if (argument.default_value) parameter.default_value = default_text(argument);
     }
     parameters.push_back(std::move(parameter));
@@ -92,7 +103,7 @@ Function make_function(Schema schema) {
   Function function;
   function.name = safe_name(schema.name);
   function.result = return_type(schema.returns);
-  function.parameters = make_parameters(schema.arguments);
+  function.parameters = make_parameters(schema);
   for (size_t i = 0; i < function.parameters.size(); ++i) function.call_order.push_back(i);
   drop_unusable_defaults(function.parameters);
   function.method = schema::has_self(schema);
@@ -106,7 +117,7 @@ Function make_out_function(const Schema& functional) {
   const size_t outputs = functional.returns.size(), count = function.parameters.size(), inputs = count - outputs;
   function.name = safe_name(functional.name + "_out");
   function.method = false;
-  function.parameters = make_parameters(function.schema.arguments);
+  function.parameters = make_parameters(function.schema);
   std::rotate(function.parameters.begin(), function.parameters.begin() + static_cast<ptrdiff_t>(inputs),
               function.parameters.end());
   for (size_t i = 0; i < count; ++i) function.call_order[i] = i < inputs ? outputs + i : i - inputs;
@@ -116,6 +127,7 @@ Function make_out_function(const Schema& functional) {
 
 std::vector<Function> make_functions(const Row& row) {
   std::vector<Function> functions = {make_function(row.schema)};
+  if (row.with_inplace) functions.push_back(make_function(schema::inplace_form(row.schema)));
   if (row.pointwise && !row.no_inplace) {
     if (schema::has_inplace_form(row.schema)) functions.push_back(make_function(schema::inplace_form(row.schema)));
     if (schema::has_out_form(row.schema)) functions.push_back(make_out_function(row.schema));
@@ -133,6 +145,17 @@ std::string parameter_list(const Function& function, size_t first, Defaults defa
     if (defaults == Defaults::Shown && !parameter.default_value.empty()) text += " = " + parameter.default_value;
   }
   return text;
+}
+
+// A call with what must be given, as a function or as a method.
+std::string example_call(const Function& function, bool method) {
+  std::string values;
+  for (size_t i = method ? 1 : 0; i < function.parameters.size(); ++i) {
+    const Parameter& parameter = function.parameters[i];
+    if (!parameter.default_value.empty() && !parameter.in_example) break;
+    values += (values.empty() ? "" : ", ") + parameter.example;
+  }
+  return (method ? function.parameters[0].example + "." : "") + function.name + "(" + values + ");";
 }
 
 std::string signature(const Function& function) {
@@ -183,7 +206,9 @@ class Duplicates {
   Seen operators_, signatures_;
 };
 
-constexpr const char* kNotice = "// Written by tools/generate_api from the rows of the operators. Do not edit.\n";
+constexpr const char* kNotice =
+    "// Written by tools/generate_api from the rows of the operators. Do not edit.\n"
+    "// In the examples `x` and `y` are float32 tensors [2, 3], and `out` is one to be written.\n";
 
 }  // namespace
 
@@ -216,12 +241,18 @@ Api generate(const std::vector<Row>& rows) {
     }
     for (const Function& function : functions) {
       duplicates.add(row, function);
-      const std::string comment = "// " + function.schema.str() + "\n";
-      const std::string head = comment + function.result + " " + function.name + "(";
-      api.ops_header += head + parameter_list(function, 0, Defaults::Shown) + ");\n";
+      const auto head = [&](bool method) {
+        // A name that begins with _ is for other operators.
+        const std::string example = !row.example.empty()             ? row.example
+                                    : function.name.starts_with("_") ? ""
+                                                                     : example_call(function, method);
+        return "// " + function.schema.str() + (example.empty() ? "" : "\n//   " + example) + "\n" + function.result +
+               " " + function.name + "(";
+      };
+      api.ops_header += head(false) + parameter_list(function, 0, Defaults::Shown) + ");\n";
       api.ops_source += function_body(function);
       if (!function.method) continue;
-      api.tensor_methods += head + parameter_list(function, 1, Defaults::Shown) + ") const;\n";
+      api.tensor_methods += head(true) + parameter_list(function, 1, Defaults::Shown) + ") const;\n";
       api.ops_source += method_body(function);
     }
   }

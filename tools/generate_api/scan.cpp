@@ -33,8 +33,19 @@ void read_calls(const std::vector<Token>& tokens, size_t i, Row& row) {
     if (depth < 0) break;
     if (depth == 0 && token.is(";")) return;
     if (depth == 0 && is_call(tokens, i, "no_inplace")) row.no_inplace = true;
+    if (depth == 0 && is_call(tokens, i, "with_inplace")) row.with_inplace = true;
   }
   fail("{}: expected `;` after the row of `{}`", row.place(), row.schema.qualified_name());
+}
+
+// Of the comment on the line before `line`.
+std::string example_before(std::string_view text, int line) {
+  constexpr std::string_view kMark = "// Example: ";
+  size_t begin = 0;
+  for (int at = 1; at < line - 1; ++at) begin = text.find('\n', begin) + 1;
+  const std::string_view before = text.substr(begin, text.find('\n', begin) - begin);
+  const size_t mark = line > 1 ? before.find(kMark) : std::string_view::npos;
+  return mark == std::string_view::npos ? "" : std::string(before.substr(mark + kMark.size()));
 }
 
 }  // namespace
@@ -53,6 +64,7 @@ std::vector<Row> scan(const std::string& file, std::string_view text) {
     row.file = file;
     row.line = tokens[i].line;
     row.family = family;
+    row.example = example_before(text, row.line);
     std::string literal;
     size_t next = i + 2;
     for (; next < tokens.size() && tokens[next].kind == Token::Kind::String; ++next) literal += tokens[next].text;

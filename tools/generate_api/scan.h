@@ -15,8 +15,12 @@ struct Row {
   int line = 0;        // of the `op`
   std::string family;  // of the `OPS(family)` block before it; empty outside
   schema::Schema schema;
-  bool pointwise = false;   // the next call is `.pointwise(`
-  bool no_inplace = false;  // `.no_inplace(` among the row's calls
+  bool pointwise = false;     // the next call is `.pointwise(`
+  bool no_inplace = false;    // `.no_inplace(` among the row's calls
+  bool with_inplace = false;  // `.with_inplace(` among them
+  // The code of a comment `// Example: …` on the line before the `op`, for a row whose example cannot be composed from
+  // its schema (see example.h); it stands for all forms of the operator.
+  std::string example;
 
   std::string place() const;  // "file:line"
 };

@@ -11,16 +11,21 @@ import re
 import sys
 
 import factories
+import images
+import indexing
+import moments
 import pointwise
 import products
+import rearrange
 import reductions
 import views
 from table import Table
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-FAMILIES = {"pointwise": pointwise, "reductions": reductions, "views": views, "factories": factories, "products": products}
+FAMILIES = {"pointwise": pointwise, "reductions": reductions, "views": views, "factories": factories, "products": products,
+            "indexing": indexing, "rearrange": rearrange, "moments": moments, "images": images}
 # tests/ops/value_table_test.cpp looks at the properties of these instead.
-RANDOM = {"rand", "randn", "rand_like", "randn_like"}
+RANDOM = {"rand", "randn", "rand_like", "randn_like", "randint", "randint.low"}
 
 
 def rows():

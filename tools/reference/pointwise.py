@@ -5,7 +5,7 @@ import zlib
 
 import numpy as np
 
-from elements import Array, FLOATS, INTEGERS, ORDER, category, convert, numpy_type, operand, result_type, wide
+from elements import Array, FLOATS, INTEGERS, ORDER, category, convert, numpy_type, operand, result_type, spacing, wide
 
 SPECIAL = [np.nan, np.inf, -np.inf, 0.0, -0.0]
 
@@ -38,6 +38,21 @@ FUNCTIONS = {
     "cos": (np.cos, (-20, 20), [100.0, 1e-10, 1.5707964]),
     "tanh": (np.tanh, (-5, 5), [20.0, -20.0, 1e-6, 0.3]),
     "sigmoid": (lambda x: 1 / (1 + np.exp(-x)), (-10, 10), [60.0, -60.0, 1e-8]),
+    "tan": (np.tan, (-1.4, 1.4), [100.0, 1e-10, 0.7853982]),
+    "asin": (np.arcsin, (-1, 1), [1.0, -1.0, 1.5, 1e-10]),
+    "acos": (np.arccos, (-1, 1), [1.0, -1.0, 1.5, 1e-10]),
+    "atan": (np.arctan, (-5, 5), [1e10, -1e10, 1e-10]),
+    "sinh": (np.sinh, (-5, 5), [88.0, -88.0, 1e-8]),
+    "cosh": (np.cosh, (-5, 5), [88.0, -88.0, 1e-8]),
+    "asinh": (np.arcsinh, (-20, 20), [1e10, -1e10, 1e-8]),
+    "acosh": (np.arccosh, (1, 20), [1.0, 0.5, 1e10]),
+    "atanh": (np.arctanh, (-0.99, 0.99), [1.0, -1.0, 2.0, 1e-8]),
+    "exp2": (np.exp2, (-10, 10), [126.0, -125.0, 130.0, 1e-8]),
+    "expm1": (np.expm1, (-5, 5), [88.0, -100.0, 1e-8, -1e-8]),
+    "log2": (np.log2, (0.01, 100), [-1.0, 1e-30, 8.0, 1.0]),
+    "log10": (np.log10, (0.01, 100), [-1.0, 1e-30, 1000.0, 1.0]),
+    "log1p": (np.log1p, (-0.9, 20), [-1.0, -2.0, 1e-8, 1e30]),
+    "silu": (lambda x: x / (1 + np.exp(-x)), (-10, 10), [60.0, 1e-8]),
     "erf": (np.vectorize(math.erf, otypes=[float]), (-3, 3), [6.0, -6.0, 1e-7, 0.5]),
 }
 
@@ -103,6 +118,20 @@ def exact_unary(table):
         x = Array(dtype, values)
         table.add("logical_not", Array("bool", x.values == 0), self=x)
         table.add("isnan", Array("bool", x.values != x.values), self=x)
+        table.add("isinf", Array("bool", np.zeros(9)), self=x)
+        table.add("isfinite", Array("bool", np.ones(9)), self=x)
+        if dtype != "bool":
+            y = draw("square", dtype, (2, 5))
+            with np.errstate(all="ignore"):
+                table.add("square", Array(dtype, y.wide() * y.wide()), self=y)
+        if dtype not in FLOATS:
+            table.add("bitwise_not", Array(dtype, np.invert(x.values)), self=x)
+    for dtype in FLOATS:
+        special = Array(dtype, SPECIAL + [1.0, -2.0])
+        table.add("isinf", Array("bool", np.isinf(special.values)), self=special)
+        table.add("isfinite", Array("bool", np.isfinite(special.values)), self=special)
+        with np.errstate(all="ignore"):
+            table.add("square", Array(dtype, special.wide() * special.wide()), self=special)
     table.add("isnan", Array("bool", np.isnan(SPECIAL)), self=Array("float16", SPECIAL))
     table.add("isnan", Array("bool", np.isnan(SPECIAL)), self=Array("float64", SPECIAL))
     table.add("logical_not", Array("bool", [0, 0, 0, 1, 1]), self=Array("float32", SPECIAL))
@@ -305,6 +334,159 @@ def overwriting(table):
         table.add("copy", Array(dtype, np.broadcast_to(convert(src.values, dtype), (2, 3))), self=x, src=src)
 
 
+def divisions(table):
+    """Division with remainder, of numbers that are not zero, and of special ones for floats."""
+    functions = {"floor_divide": (np.floor_divide, "floor_divide", "floor_divide.Scalar"),
+                 "remainder": (np.remainder, "remainder.Tensor", "remainder.Scalar"), "fmod": (np.fmod, "fmod.Tensor", "fmod.Scalar")}
+    truncate = lambda x, y: np.trunc(np.divide(x, y)).astype(x.dtype)
+    functions["_trunc_divide"] = (truncate, "_trunc_divide", None)
+
+    def apart(y):
+        return Array(y.dtype, np.where(y.values == 0, convert(3, y.dtype), y.values), y.strides)
+
+    def expected(function, dtype, x, y):
+        with np.errstate(all="ignore"):
+            return Array(dtype, function(operand(x, dtype), operand(y, dtype)))
+
+    for function, tensors, number in functions.values():
+        for a, b in pairs(tensors, ORDER[1:]):
+            dtype = result_type(a, b)
+            if dtype not in FLOATS:
+                b = apart(b)
+            if tensors == "_trunc_divide" and 0 in b.values and dtype not in FLOATS:
+                continue
+            table.add(tensors, expected(function, dtype, a, b), self=a, other=b)
+            if tensors == "_trunc_divide" and a.shape == (3, 5):
+                table.add("div.Tensor_mode", expected(function, dtype, a, b), self=a, other=b, rounding_mode="trunc")
+            if tensors == "floor_divide" and a.shape == (3, 5):
+                table.add("div.Tensor_mode", expected(function, dtype, a, b), self=a, other=b, rounding_mode="floor")
+        if number:
+            for dtype in ORDER[1:]:
+                for other in (2, 2.5, -3):
+                    x = draw(number, dtype, (7,))
+                    if dtype == "uint8" and other < 0:
+                        continue
+                    table.add(number, expected(function, result_type(x, other), x, other), self=x, other=other)
+    table.add("floor_divide", Array("float64", [9.0, -10.0, 0.0]), self=Array("float64", [1.0, -1.0, 0.05]), other=Array("float64", 0.1))
+    x, y = draw("div", "float32", (4,)), draw("div y", "float32", (4,), 0.5, 4)
+    table.add("div.Tensor_mode", Array("float32", x.values / y.values), self=x, other=y, rounding_mode=None)
+    for a, b in pairs("atan2", FLOATS):
+        dtype = result_type(a, b)
+        with np.errstate(all="ignore"):
+            value = np.arctan2(operand(a, dtype).astype(np.float64), operand(b, dtype).astype(np.float64))
+        table.add("atan2", Array(dtype, convert(value, wide(dtype))), ulps(dtype, 4), self=a, other=b)
+
+
+def bits(table):
+    integers = ["bool"] + INTEGERS
+    functions = {"bitwise_and": np.bitwise_and, "bitwise_or": np.bitwise_or, "bitwise_xor": np.bitwise_xor}
+    for name, function in functions.items():
+        for dtype in integers:
+            for a, b in list(broadcast_pairs(name, dtype))[: 6 if dtype == "int64" else 2]:
+                table.add(name + ".Tensor", Array(dtype, function(a.values, b.values)), self=a, other=b)
+            x = draw(name, dtype, (5,))
+            for other in (True,) if dtype == "bool" else (6, 1):
+                table.add(name + ".Scalar", Array(dtype, function(x.values, convert(other, dtype))), self=x, other=other)
+        a, b = draw(name, "uint8", (2, 3)), draw(name, "int32", (3,))
+        table.add(name + ".Tensor", Array("int32", function(a.values.astype(np.int32), b.values)), self=a, other=b)
+    for a, b in pairs("logical_xor", ORDER, -1, 1):
+        table.add("logical_xor", Array("bool", np.logical_xor(a.values != 0, b.values != 0)), self=a, other=b)
+
+
+def bounds(table):
+    def limit(x, low, high, dtype):
+        values = operand(x, dtype)
+        if low is not None:
+            values = np.maximum(values, operand(low, dtype))
+        return Array(dtype, values if high is None else np.minimum(values, operand(high, dtype)))
+
+    for dtype in ORDER[1:]:
+        x = draw("clamp", dtype, (3, 5))
+        for low, high in ((1, 3), (None, 2), (0, None), (3, 1)):
+            table.add("clamp", limit(x, low, high, dtype), self=x, min=low, max=high)
+        low, high = draw("clamp low", dtype, (5,), -2, 1), draw("clamp high", dtype, (3, 1), 0, 3)
+        table.add("clamp.Tensor", limit(x, low, high, dtype), self=x, min=low, max=high)
+        table.add("clamp.Tensor", limit(x, low, None, dtype), self=x, min=low)
+        table.add("clamp.Tensor", limit(x, None, high, dtype), self=x.strided([0, 1]), max=high)
+        table.add("clamp_min", limit(x, 1, None, dtype), self=x, min=1)
+        table.add("clamp_max", limit(x, None, 1, dtype), self=x, max=1)
+        value = Array(dtype, 7)
+        for mask in (draw("masked_fill", "bool", (3, 5)), draw("masked_fill", "bool", (5,)), draw("masked_fill", "bool", (3, 1))):
+            filled = Array(dtype, np.where(mask.values, value.values, x.values))
+            table.add("masked_fill.Scalar", filled, self=x, mask=mask, value=7)
+            table.add("masked_fill.Tensor", filled, self=x, mask=mask, value=value)
+    x = Array("bool", [1, 1, 0, 0])
+    table.add("masked_fill.Scalar", Array("bool", [1, 0, 0, 0]), self=x, mask=Array("bool", [0, 1, 0, 1]), value=False)
+    table.add("clamp", Array("float32", np.clip(np.arange(5.0), 0.5, 2.5)), self=Array("int32", np.arange(5)), min=0.5, max=2.5)
+    for dtype in FLOATS:
+        x = Array(dtype, SPECIAL + [1.0, -2.0])
+        table.add("clamp", limit(x, -1, 1, dtype), self=x, min=-1, max=1)
+        nan = Array(dtype, np.nan)
+        table.add("clamp.Tensor", Array(dtype, [np.nan] * 7), self=x, min=nan)
+        table.add("hardtanh", limit(x, -1, 1, dtype), self=x)
+        y = draw("hardtanh", dtype, (3, 4), -9, 9)
+        table.add("hardtanh", limit(y, -2, 3, dtype), self=y, min_val=-2, max_val=3)
+        table.add("relu6", limit(y, 0, 6, dtype), self=y)
+
+
+def combinations(table):
+    for dtype in FLOATS:
+        for a, b in list(broadcast_pairs("lerp", dtype))[: 6 if dtype == "float32" else 2]:
+            x, y = a.wide().astype(np.float64), b.wide().astype(np.float64)
+            scale = np.abs(x) + np.abs(y)
+            step = 2.0 ** -(50 if dtype == "float64" else 21)
+            for weight in (0.25, 0.75, 1.5):
+                bound = spacing_of(x + weight * (y - x), dtype) + scale * step
+                table.add("lerp.Scalar", Array(dtype, x + weight * (y - x)), bound, self=a, end=b, weight=weight)
+            weight = draw("lerp weight", dtype, np.broadcast_shapes(a.shape, b.shape), 0, 1)
+            value = x + weight.values.astype(np.float64) * (y - x)
+            table.add("lerp.Tensor", Array(dtype, value), spacing_of(value, dtype) + scale * step, self=a, end=b, weight=weight)
+    for dtype in ORDER[1:]:
+        for a, b in list(broadcast_pairs("addcmul", dtype, 0.5, 4))[: 6 if dtype == "float32" else 2]:
+            x = draw("addcmul x", dtype, np.broadcast_shapes(a.shape, b.shape))
+            for value in (1, 2):
+                factor = convert(value, wide(dtype))
+                result = x.wide() + factor * a.wide() * b.wide()
+                more = {} if value == 1 else {"value": value}
+                table.add("addcmul", Array(dtype, result), self=x, tensor1=a, tensor2=b, **more)
+                if dtype in FLOATS:
+                    result = x.wide() + factor * a.wide() / b.wide()
+                    table.add("addcdiv", Array(dtype, result), self=x, tensor1=a, tensor2=b, **more)
+
+
+def spacing_of(values, dtype):
+    return spacing(values, dtype) if dtype in ("float16", "bfloat16") else 0
+
+
+def activations(table):
+    erf = np.vectorize(math.erf, otypes=[float])
+    functions = {
+        "gelu": ({}, lambda x: 0.5 * x * (1 + erf(x / math.sqrt(2)))),
+        "gelu tanh": ({"approximate": "tanh"}, lambda x: 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))),
+        "leaky_relu": ({}, lambda x: np.where(x > 0, x, x * 0.01)),
+        "leaky_relu 2": ({"negative_slope": 0.25}, lambda x: np.where(x > 0, x, x * 0.25)),
+        "elu": ({}, lambda x: np.where(x > 0, x, np.expm1(x))),
+        "elu 2": ({"alpha": 0.5, "scale": 2.0}, lambda x: np.where(x > 0, 2 * x, np.expm1(x))),
+        "softplus": ({}, lambda x: np.where(x > 20, x, np.log1p(np.exp(x)))),
+        "softplus 2": ({"beta": 2.0, "threshold": 6.0}, lambda x: np.where(2 * x > 6, x, np.log1p(np.exp(2 * x)) / 2)),
+    }
+    for name, (arguments, function) in functions.items():
+        operator = name.split()[0]
+        for dtype in FLOATS:
+            for x in (draw(name, dtype, (3, 5)), Array(dtype, [np.nan, 0.0, -0.0, 1e-6, 15.0, 30.0, -15.0]), Array(dtype, np.zeros((0, 2)))):
+                with np.errstate(all="ignore"):
+                    expected = function(x.values.astype(np.float64))
+                    result = Array(dtype, convert(expected, wide(dtype)))
+                # Sums of parts that nearly cancel are as close as the parts are large.
+                bound = np.abs(x.values.astype(np.float64)) * 2.0 ** -(50 if dtype == "float64" else 21) + spacing_of(expected, dtype)
+                bound = bound + np.abs(np.nan_to_num(expected)) * 2.0 ** -(49 if dtype == "float64" else 20)
+                table.add(operator, result, np.where(np.isfinite(bound), bound, 0), self=x, **arguments)
+        x = draw(name, "float32", (3, 4))
+        expected = function(x.values.astype(np.float64))
+        table.add(operator, Array("float32", expected), np.abs(x.values) * 2.0**-20, self=x.strided([0, 1]), **arguments)
+
+
 def write(table):
-    for family in (unary_functions, exact_unary, arithmetic, powers, comparisons, selections, conversions, overwriting):
+    for family in (unary_functions, exact_unary, arithmetic, powers, comparisons, selections, conversions, overwriting,
+                   divisions, bits, bounds, combinations, activations):
         family(table)

@@ -8,6 +8,7 @@
 
 A case is an operator, its arguments by name (what is missing has its default), the result, and how close one must come:
 `exact`; `ulp N`, numbers between result and expectation; `within`, a bound for each element; or `shape`, values are free.
+Several results, or a list of them, are one `->` with its closeness each.
 A tensor is its dtype, sizes, {strides} unless contiguous, and its elements in row-major order.
 """
 
@@ -45,8 +46,8 @@ def text_of(value):
     if isinstance(value, bool):
         return str(value)
     if isinstance(value, (list, tuple)):
-        if value and isinstance(value[0], Array):
-            return " | ".join(text_of_tensor(each) for each in value)
+        if any(isinstance(each, Array) for each in value):
+            return " | ".join("None" if each is None else text_of_tensor(each) for each in value)
         return "[" + ",".join(str(each) for each in value) + "]"
     if isinstance(value, float):
         return repr(value)
@@ -59,11 +60,14 @@ class Table:
 
     def add(self, operator, result, within="exact", /, **arguments):
         lines = [operator] + [f"  {name.rstrip('_')} = {text_of(value)}" for name, value in arguments.items()]
-        lines.append(f"  -> {text_of_tensor(result)}")
-        if not isinstance(within, str):
-            bounds = np.broadcast_to(np.asarray(within, np.float64), result.shape).reshape(-1)
-            within = "within " + " ".join(f"{bound:.1e}".replace("e-0", "e-").replace("e+0", "e") for bound in bounds)
-        lines.append("  " + within.rstrip())
+        results = result if isinstance(result, (list, tuple)) else [result]
+        distances = within if isinstance(within, (list, tuple)) else [within] * len(results)
+        for each, distance in zip(results, distances):
+            lines.append(f"  -> {text_of_tensor(each)}")
+            if not isinstance(distance, str):
+                bounds = np.broadcast_to(np.asarray(distance, np.float64), each.shape).reshape(-1)
+                distance = "within " + " ".join(f"{bound:.1e}".replace("e-0", "e-").replace("e+0", "e") for bound in bounds)
+            lines.append("  " + distance.rstrip())
         self.cases.append((operator, "\n".join(lines)))
 
     def add_sum(self, operator, exact, magnitude, count, dtype, /, **arguments):

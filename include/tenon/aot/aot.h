@@ -45,10 +45,11 @@ struct JointGraph {
 JointGraph trace_joint(const graph::Graph& captured, const std::vector<bool>& requires_grad, bool grad_enabled);
 
 struct Partition {
-  graph::Graph forward;    // outputs: forward's, then what backward needs
+  graph::Graph forward;    // outputs: forward's, then what backward needs, then the numbers that it took from data
   graph::Graph backward;   // inputs: what was saved, then tangents
   std::vector<graph::ValueId> saved;       // in the joint graph
   std::vector<int32_t> saved_inputs;       // by saved value: which primal it is, or -1
+  std::vector<int32_t> bound;              // unbacked symbols that forward binds, in the order of its last outputs
 };
 
 Partition partition(const JointGraph& joint);

@@ -14,11 +14,18 @@ namespace tenon::autograd {
 
 // Adds to the `grad` of the leaves (of `inputs` alone, if any are given). A root without a gradient must have one
 // element.
+//
+//   Tensor w = ones({3}).set_requires_grad();
+//   autograd::backward({(w * 2).sum(), (w * 3).sum()});
+//   Tensor both = w.grad();  // fives
 void backward(std::span<const Tensor> roots, std::span<const Tensor> gradients = {}, bool retain_graph = false,
               bool create_graph = false, std::span<const Tensor> inputs = {});
 
 // The gradients of `inputs`, leaving every `grad` alone. An input that the outputs do not depend on is an Error, or
 // with `allow_unused` an undefined tensor.
+//
+//   Tensor w = ones({3}).set_requires_grad();
+//   Tensor slope = autograd::grad({(w * w).sum()}, {w})[0];  // twos
 std::vector<Tensor> grad(std::span<const Tensor> outputs, std::span<const Tensor> inputs,
                          std::span<const Tensor> grad_outputs = {}, bool retain_graph = false,
                          bool create_graph = false, bool allow_unused = false);

@@ -1,16 +1,20 @@
 // `Function<T>`: an operation with a backward of its own.
 //
+//   using autograd::AutogradContext;
 //   struct Cube : autograd::Function<Cube> {
-//     static Tensor forward(AutogradContext* ctx, const Tensor& x) {
-//       ctx->save_for_backward({x});
-//       return x * x * x;
+//     static Tensor forward(AutogradContext* ctx, const Tensor& base) {
+//       ctx->save_for_backward({base});
+//       ctx->saved_data["factor"] = 3.0;
+//       return base * base * base;
 //     }
 //     static std::vector<Tensor> backward(AutogradContext* ctx, std::vector<Tensor> grads) {
-//       Tensor x = ctx->saved_tensors()[0];
-//       return {grads[0] * x * x * 3};
+//       if (!ctx->needs_input_grad(0)) return {Tensor()};
+//       Tensor base = ctx->saved_tensors()[0];
+//       return {grads[0] * base * base * ctx->saved_data["factor"].real()};
 //     }
 //   };
-//   Tensor y = Cube::apply(x);
+//   Tensor cube = Cube::apply(x.set_requires_grad());
+//   cube.sum().backward();
 //
 // `forward` runs without recording. `backward` gives one gradient per argument of `forward`, an undefined tensor for
 // those without one; each tensor of a vector argument counts as an argument.
@@ -20,6 +24,7 @@
 #include <tenon/autograd/node.h>
 #include <tenon/autograd/saved_tensor.h>
 #include <tenon/dispatch/any_value.h>
+#include <tenon/dispatch/operator.h>
 
 #include <functional>
 #include <map>
@@ -33,6 +38,25 @@ namespace tenon::autograd {
 class FunctionNode;
 
 // What forward leaves for backward.
+//
+//   using autograd::AutogradContext;
+//   struct Double : autograd::Function<Double> {
+//     static std::vector<Tensor> forward(AutogradContext* ctx, Tensor changed, std::vector<Tensor> others) {
+//       changed.mul_(2);
+//       ctx->mark_dirty({changed});
+//       Tensor signs = changed.sign();
+//       ctx->mark_non_differentiable({signs});
+//       ctx->set_materialize_grads(false);
+//       std::vector<bool> wanted = ctx->needs_input_grads(1);  // of `others`, one each
+//       return {changed, signs};
+//     }
+//     static std::vector<Tensor> backward(AutogradContext* ctx, std::vector<Tensor> grads) {
+//       bool none = !ctx->materialize_grads() && ctx->get_saved_variables().empty();
+//       return {grads[0] * 2, Tensor(), Tensor()};
+//     }
+//   };
+//   Tensor w = ones({2, 3}).set_requires_grad();
+//   Double::apply(w * 1, std::vector<Tensor>{x, y})[0].sum().backward();
 class AutogradContext {
  public:
   AutogradContext() = default;
@@ -91,6 +115,10 @@ class FunctionNode final : public Node {
   // them.
   void finish(std::span<const Tensor> arguments, std::vector<Tensor>& results);
 
+  // What forward left in the context, and a context that goes on from there.
+  AnyValue leave(std::span<const Tensor> results) const;
+  void resume(const AnyValue& left, std::span<const Tensor> arguments, std::span<const Tensor> results);
+
   std::vector<Tensor> apply(std::vector<Tensor> gradients) override;
   void release_saved() override;
 
@@ -102,15 +130,16 @@ class FunctionNode final : public Node {
   AutogradContext context_;
 };
 
-// Asked on this thread before a function is recorded for backward, with its name; may throw. Returns the one before.
-using FunctionObserver = std::function<void(std::string_view name)>;
-FunctionObserver set_function_observer(FunctionObserver observer);
-
 namespace detail {
 
 // Whether a call with these tensors is to be recorded.
 bool records(std::span<const Tensor> arguments);
-void observe_function(std::string_view name);
+// Whether the user's calls are being captured into a graph; then a recorded function ends with a call of an operator of
+// its own, in place of `FunctionNode::finish`.
+bool is_captured();
+dispatch::OperatorRef make_function_operator(const std::string& name, FunctionNode::Backward backward);
+void finish_in_graph(const dispatch::Operator& op, const FunctionNode& node, std::span<const Tensor> arguments,
+                     std::vector<Tensor>& results);
 std::string type_name(const std::type_info& type);
 
 inline void flatten(std::vector<Tensor>& flat, const Tensor& tensor) { flat.push_back(tensor); }
@@ -146,10 +175,10 @@ class Function {
     (add(args), ...);
     bool recorded = detail::records(arguments);
     static const std::string name = detail::type_name(typeid(T));
-    if (recorded) detail::observe_function(name);
-    auto node = make_ref<FunctionNode>(name, [](AutogradContext& context, std::vector<Tensor> gradients) {
+    auto backward = [](AutogradContext& context, std::vector<Tensor> gradients) {
       return T::backward(&context, std::move(gradients));
-    });
+    };
+    auto node = make_ref<FunctionNode>(name, backward);
     node->connect(arguments, std::move(counts));
     std::vector<Tensor> results;
     {
@@ -159,7 +188,12 @@ class Function {
       else
         results = T::forward(&node->context(), std::forward<Args>(args)...);
     }
-    if (recorded) node->finish(arguments, results);
+    if (recorded && detail::is_captured()) {
+      static const dispatch::OperatorRef op = detail::make_function_operator(name, backward);
+      detail::finish_in_graph(*op, *node, arguments, results);
+    } else if (recorded) {
+      node->finish(arguments, results);
+    }
     if constexpr (std::is_same_v<R, Tensor>)
       return std::move(results[0]);
     else

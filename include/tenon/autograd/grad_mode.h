@@ -1,7 +1,14 @@
 // Whether operators on this thread record history for backward. On by default.
 //
+//   Tensor weight = ones({3}).set_requires_grad(), step = ones({3});
 //   NoGrad off;                 // until the end of the scope
 //   weight.sub_(step);          // a leaf may be changed: nothing is recorded
+//   {
+//     EnableGrad on;
+//     bool recording = autograd::grad_enabled();
+//   }
+//   autograd::SetGradMode as_before(false);  // where a bool decides
+//   autograd::set_grad_enabled(false);       // without a scope
 #pragma once
 
 namespace tenon::autograd {

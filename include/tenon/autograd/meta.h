@@ -65,6 +65,11 @@ HookHandle add_hook(const Tensor& tensor, TensorHook hook);
 }
 
 // Calls `hook` with the tensor's gradient whenever one is computed. It may return a tensor that replaces the gradient.
+//
+//   Tensor w = ones({3}).set_requires_grad();
+//   autograd::HookHandle handle = autograd::register_hook(w, [](const Tensor& gradient) { return gradient * 2; });
+//   w.sum().backward();
+//   handle.remove();
 template <typename F>
 HookHandle register_hook(const Tensor& tensor, F hook) {
   if constexpr (std::is_void_v<std::invoke_result_t<F&, const Tensor&>>) {

@@ -25,6 +25,17 @@ class SavedTensorHooksGuard {
   SavedTensorHooksGuard& operator=(const SavedTensorHooksGuard&) = delete;
 };
 
+// While one lives with `on`, nodes keep no tensors: their histories are made for what they tell (who requires grad), not to be walked.
+class DropSavedTensors {
+ public:
+  explicit DropSavedTensors(bool on);
+  ~DropSavedTensors();
+  DropSavedTensors(const DropSavedTensors&) = delete;
+
+ private:
+  bool before_;
+};
+
 // The same data without history; does not pass through the Autograd key.
 Tensor detach_below(const Tensor& tensor);
 

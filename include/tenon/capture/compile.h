@@ -1,120 +1,24 @@
 // `compile(fn)`: a callable that does what `fn` does, compiled.
 //
-//   auto f = compile([](Tensor x, Tensor y) { return (x.sin() + y).relu(); });
+//   auto f = compile([](Tensor a, Tensor b) { return (a.sin() + b).relu(); });
 //   Tensor z = f(x, y);         // the first call captures and compiles, later ones run what was compiled
 //
-// Arguments may be tensors, optional tensors, vectors of tensors, and numbers (each value of which is compiled for itself). Results may be
-// a tensor, a number, a vector, pair or tuple of these, or none.
+// Arguments and results may be tensors, numbers, and structures of them: see arguments.h.
 #pragma once
 
+#include <tenon/capture/arguments.h>
 #include <tenon/capture/compiled_function.h>
-#include <tenon/dispatch/call.h>
-
-#include <tuple>
-#include <utility>
 
 namespace tenon {
-namespace capture {
-
-using FlatTensors = SmallVector<Tensor, 8>;
-using FlatConstants = SmallVector<dispatch::Value, 4>;
-
-// How one type of argument is taken apart and put together.
-template <typename T>
-struct ArgumentTraits {
-  static_assert(std::is_arithmetic_v<T>,
-                "compile(): arguments must be tensors, optional tensors, vectors of tensors, or numbers");
-  static void flatten(const T& value, FlatTensors&, FlatConstants& constants) {
-    if constexpr (std::is_floating_point_v<T>)
-      constants.push_back(dispatch::Value(static_cast<double>(value)));
-    else
-      constants.push_back(dispatch::Value(value));
-  }
-  static T rebuild(const T& value, std::span<const Tensor>&) { return value; }
-};
-template <>
-struct ArgumentTraits<Tensor> {
-  static void flatten(const Tensor& value, FlatTensors& tensors, FlatConstants&) { tensors.push_back(value); }
-  static Tensor rebuild(const Tensor&, std::span<const Tensor>& tensors) {
-    Tensor taken = tensors[0];
-    tensors = tensors.subspan(1);
-    return taken;
-  }
-};
-template <>
-struct ArgumentTraits<std::optional<Tensor>> {
-  static void flatten(const std::optional<Tensor>& value, FlatTensors& tensors, FlatConstants& constants) {
-    constants.push_back(dispatch::Value(value.has_value()));
-    if (value) tensors.push_back(*value);
-  }
-  static std::optional<Tensor> rebuild(const std::optional<Tensor>& value, std::span<const Tensor>& tensors) {
-    return value ? std::optional<Tensor>(ArgumentTraits<Tensor>::rebuild(*value, tensors)) : std::nullopt;
-  }
-};
-template <>
-struct ArgumentTraits<std::vector<Tensor>> {
-  static void flatten(const std::vector<Tensor>& value, FlatTensors& tensors, FlatConstants& constants) {
-    constants.push_back(dispatch::Value(value.size()));
-    for (const Tensor& each : value) tensors.push_back(each);
-  }
-  static std::vector<Tensor> rebuild(const std::vector<Tensor>& value, std::span<const Tensor>& tensors) {
-    std::vector<Tensor> rebuilt;
-    for (const Tensor& each : value) rebuilt.push_back(ArgumentTraits<Tensor>::rebuild(each, tensors));
-    return rebuilt;
-  }
-};
-template <>
-struct ArgumentTraits<SymInt> {
-  static void flatten(const SymInt& value, FlatTensors&, FlatConstants& constants) { constants.push_back(dispatch::Value(int64_t(value))); }
-  static SymInt rebuild(const SymInt& value, std::span<const Tensor>&) { return value; }
-};
-
-// Results, likewise. A vector carries its length as a number in front.
-template <typename R>
-void flatten_result(const R& result, std::vector<dispatch::Value>& flat) {
-  if constexpr (requires { std::tuple_size<R>::value; }) {
-    std::apply([&](const auto&... each) { (flatten_result(each, flat), ...); }, result);
-  } else if constexpr (std::is_same_v<R, std::vector<Tensor>>) {
-    flat.push_back(dispatch::Value(result.size()));
-    for (const Tensor& each : result) flat.push_back(dispatch::Value(Tensor(each)));
-  } else if constexpr (std::is_same_v<R, std::optional<Tensor>>) {
-    flat.push_back(result ? dispatch::Value(Tensor(*result)) : dispatch::Value());
-  } else if constexpr (std::is_floating_point_v<R>) {
-    flat.push_back(dispatch::Value(static_cast<double>(result)));
-  } else {
-    flat.push_back(dispatch::Value(result).own());
-  }
-}
-template <typename R>
-R rebuild_result(std::span<dispatch::Value>& flat) {
-  auto take = [&]() -> dispatch::Value& {
-    dispatch::Value& value = flat[0];
-    flat = flat.subspan(1);
-    return value;
-  };
-  if constexpr (requires { std::tuple_size<R>::value; }) {
-    return [&]<size_t... I>(std::index_sequence<I...>) {
-      return R{rebuild_result<std::tuple_element_t<I, R>>(flat)...};
-    }(std::make_index_sequence<std::tuple_size_v<R>>());
-  } else if constexpr (std::is_same_v<R, Tensor>) {
-    return take().take_tensor();
-  } else if constexpr (std::is_same_v<R, std::vector<Tensor>>) {
-    auto count = static_cast<size_t>(take().integer());
-    std::vector<Tensor> list;
-    for (size_t at = 0; at < count; ++at) list.push_back(take().take_tensor());
-    return list;
-  } else if constexpr (std::is_floating_point_v<R>) {
-    return static_cast<R>(take().real());
-  } else if constexpr (std::is_integral_v<R> && !std::is_same_v<R, bool>) {
-    return static_cast<R>(take().integer());
-  } else {
-    return dispatch::from_value<R>(take());
-  }
-}
-
-}  // namespace capture
 
 // A compiled callable. Copies share what was compiled.
+//
+//   auto function = [](Tensor a) { return a * 2; };
+//   Compiled<decltype(function)> twice = compile(function);
+//   twice(x);
+//   int64_t compiles = twice.compile_count();   // 1
+//   std::string why = twice.explain().str();
+//   twice.reset();                              // the next call compiles again
 template <typename F>
 class Compiled {
  public:
@@ -125,25 +29,7 @@ class Compiled {
   template <typename... Args>
     requires std::is_invocable_v<F&, const Args&...>
   auto operator()(const Args&... args) const {
-    using R = std::invoke_result_t<F&, const Args&...>;
-    capture::FlatTensors tensors;
-    capture::FlatConstants constants;
-    (capture::ArgumentTraits<Args>::flatten(args, tensors, constants), ...);
-    auto body = [&]([[maybe_unused]] std::span<const Tensor> given) {
-      std::vector<dispatch::Value> flat;
-      // Braces: arguments are rebuilt from left to right.
-      std::tuple<Args...> rebuilt{capture::ArgumentTraits<Args>::rebuild(args, given)...};
-      if constexpr (std::is_void_v<R>)
-        std::apply(*function_, rebuilt);
-      else
-        capture::flatten_result<std::remove_cvref_t<R>>(std::apply(*function_, rebuilt), flat);
-      return flat;
-    };
-    std::vector<dispatch::Value> flat = state_->call(tensors.span(), constants.span(), body);
-    if constexpr (!std::is_void_v<R>) {
-      std::span<dispatch::Value> rest(flat);
-      return capture::rebuild_result<std::remove_cvref_t<R>>(rest);
-    }
+    return call(capture::call_types<F, std::decay_t<const Args&>...>(args...));
   }
 
   // How many graphs were compiled since the start or the last `reset()`.
@@ -153,6 +39,28 @@ class Compiled {
   Explanation explain() const { return state_->explain(); }
 
  private:
+  template <typename... Args>
+  auto call(std::tuple<Args...> args) const {
+    using R = std::invoke_result_t<F&, const Args&...>;
+    capture::FlatArguments flat;
+    std::apply([&](const Args&... each) { (capture::flatten_argument(each, flat), ...); }, args);
+    auto body = [&](std::span<const Tensor> tensors, std::span<const dispatch::Value> numbers) {
+      std::vector<dispatch::Value> results;
+      capture::Supply supply{tensors, numbers};
+      std::tuple<Args...> rebuilt = capture::rebuild_argument(args, supply);
+      if constexpr (std::is_void_v<R>)
+        std::apply(*function_, rebuilt);
+      else
+        capture::flatten_result<std::remove_cvref_t<R>>(std::apply(*function_, rebuilt), results);
+      return results;
+    };
+    std::vector<dispatch::Value> results = state_->call(flat.tensors.span(), flat.numbers.span(), flat.constants.span(), body);
+    if constexpr (!std::is_void_v<R>) {
+      std::span<dispatch::Value> rest(results);
+      return capture::rebuild_result<std::remove_cvref_t<R>>(rest);
+    }
+  }
+
   std::shared_ptr<F> function_;
   std::shared_ptr<capture::CompiledFunction> state_;
 };
@@ -160,6 +68,41 @@ class Compiled {
 template <typename F>
 Compiled<F> compile(F function, CompileOptions options = {}) {
   return Compiled<F>(std::move(function), std::move(options));
+}
+
+// Ends the graph that is being captured: what comes before and what comes after are compiled for themselves. Outside of a capture it
+// does nothing.
+void graph_break(const std::string& why = "graph_break() was called");
+
+// A function that is never captured: in a compiled function it runs on real tensors, between two graphs. It may take and give tensors
+// (and take constants, which are as they were when the call was captured).
+template <typename F>
+auto disable(F function) {
+  return [function]<typename... Args>(const Args&... args) {
+    using R = std::remove_cvref_t<std::invoke_result_t<const F&, const Args&...>>;
+    static_assert(std::is_void_v<R> || std::is_same_v<R, Tensor> || std::is_same_v<R, std::vector<Tensor>>,
+                  "disable(): the function returns a Tensor, a std::vector<Tensor> or nothing");
+    if (!capture::is_capturing()) return function(args...);
+    capture::FlatArguments flat;
+    (capture::flatten_argument(args, flat), ...);
+    auto kept = std::make_shared<std::tuple<std::decay_t<Args>...>>(capture::without_tensors(args)...);
+    std::vector<Tensor> results = capture::run_disabled(flat.tensors.span(), [function, kept](std::span<const Tensor> tensors) {
+      capture::Supply supply{tensors, {}};
+      auto rebuilt = capture::rebuild_argument(*kept, supply);
+      std::vector<Tensor> made;
+      if constexpr (std::is_void_v<R>)
+        std::apply(function, rebuilt);
+      else if constexpr (std::is_same_v<R, Tensor>)
+        made.push_back(std::apply(function, rebuilt));
+      else
+        made = std::apply(function, rebuilt);
+      return made;
+    });
+    if constexpr (std::is_same_v<R, Tensor>)
+      return std::move(results[0]);
+    else if constexpr (!std::is_void_v<R>)
+      return results;
+  };
 }
 
 }  // namespace tenon

@@ -18,6 +18,7 @@
 
 namespace tenon {
 
+//   auto f = compile([](Tensor a) { return a.exp(); }, {.dynamic = Dynamic::On});
 enum class Dynamic : uint8_t {
   Auto,  // sizes are static at first; one that changes becomes dynamic at the next compile
   On,    // all sizes are dynamic at once
@@ -29,6 +30,17 @@ using GraphFunction = aot::GraphFunction;
 
 // "inductor": differentiated ahead of time, fused, compiled. "aot_eager": differentiated ahead of time, then run by the graph
 // interpreter. "eager": the captured graph, run as it is. Or a function of the user's from a graph to a callable.
+//
+//   Backend looking = [](const graph::Graph& graph) -> GraphFunction {
+//     fmt::print("{}", graph::to_string(graph));
+//     return [graph](std::span<const Tensor> inputs, std::span<const int64_t> symbols) {
+//       graph::InterpretOptions options;
+//       options.symbols = symbols;
+//       return graph::interpret(graph, inputs, options);
+//     };
+//   };
+//   bool mine = looking.name() == "custom" && looking.custom();
+//   compile([](Tensor a) { return a + 1; }, {.backend = looking})(x);
 class Backend {
  public:
   Backend(const char* name) : Backend(std::string(name)) {}
@@ -46,50 +58,90 @@ class Backend {
   std::function<GraphFunction(const graph::Graph&)> custom_;
 };
 
+//   CompileOptions options{.fullgraph = true, .dynamic = Dynamic::Off, .backend = "aot_eager"};
+//   compile([](Tensor a) { return a + 1; }, options)(x);
 struct CompileOptions {
-  bool fullgraph = false;             // an Error where a call would otherwise run eagerly
+  bool fullgraph = false;             // an Error where the function would otherwise be captured as more than one graph
   Dynamic dynamic = Dynamic::Auto;
   Backend backend = "inductor";
-  int recompile_limit = 8;            // past it, calls that fit no entry run eagerly
+  int recompile_limit = 8;            // past it, calls that fit nothing that was compiled run eagerly
+  bool capture_scalar_outputs = false;            // item() gives a symbol instead of ending the graph
+  bool capture_dynamic_output_shape_ops = false;  // nonzero() and the like give a symbolic size instead of ending the graph
+  bool error_on_recompile = false;    // an Error, with the reason, where a second compile would come
+  bool eager_on_backend_error = false;  // a backend that throws makes the call run eagerly, instead of passing the error on
+  bool eager_while_compiling = false; // calls from other threads run eagerly while one compiles, instead of waiting
+  std::vector<std::string> argument_names = {};   // of the tensors, for guards and messages; without: arg0, arg1, …
+  std::function<void(const std::string& reason)> guard_fail = nullptr;  // told why a call needs a new compile
+};
+
+// What compiled functions do on calls that nothing compiled fits, process-wide. The innermost one alive holds.
+//
+//   SetStance until_the_end_of_the_scope(Stance::ForceEager);
+//   compile([](Tensor a) { return a + 1; })(x);  // compiles nothing
+enum class Stance : uint8_t {
+  Default,
+  ForceEager,       // every call runs eagerly, compiled or not
+  FailOnRecompile,  // a call that needs a new compile after the first is an Error
+};
+class SetStance {
+ public:
+  explicit SetStance(Stance stance);
+  ~SetStance();
+  SetStance(const SetStance&) = delete;
+
+ private:
+  Stance before_;
 };
 
 // What a compiled function did and why, as text for people.
+//
+//   auto f = compile([](Tensor a) { return a + 1; });
+//   f(x);
+//   Explanation explanation = f.explain();
+//   for (const Explanation::Entry& entry : explanation.entries) fmt::print("{}\n", entry.captured);
+//   fmt::print("{}", explanation.str());
 struct Explanation {
   struct Entry {
     std::string captured, joint, forward, backward;  // graphs; empty where there is none
     std::vector<std::string> guards;
     bool eager = false;                              // these calls run eagerly
+    int depth = 0;                                   // how many breaks come before
+    std::string why;                                 // the break that ends it; empty: it returns
   };
-  std::vector<Entry> entries;
+  std::vector<Entry> entries;           // of graphs that follow on a break: behind the one that breaks
   std::vector<std::string> recompiles;  // why each compile after the first was needed
-  std::vector<std::string> breaks;      // why calls run eagerly
+  std::vector<std::string> breaks;      // why graphs end, or calls run eagerly
   std::string str() const;
 };
 
 namespace capture {
 
-// Runs the user's function with these tensors in place of its arguments; gives its results, flattened.
-using Body = FunctionRef<std::vector<dispatch::Value>(std::span<const Tensor>)>;
+// Runs the user's function with these tensors and numbers in place of its arguments; gives its results, flattened.
+using Body = FunctionRef<std::vector<dispatch::Value>(std::span<const Tensor>, std::span<const dispatch::Value>)>;
 
 class CompiledFunction {
  public:
   explicit CompiledFunction(CompileOptions options);
   ~CompiledFunction();
 
-  // `constants`: arguments that are not tensors; each combination is compiled for itself.
-  std::vector<dispatch::Value> call(std::span<const Tensor> tensors, std::span<const dispatch::Value> constants, Body body);
+  // `numbers`: become symbols. `constants`: each combination is compiled for itself.
+  std::vector<dispatch::Value> call(std::span<const Tensor> tensors, std::span<const dispatch::Value> numbers,
+                                    std::span<const dispatch::Value> constants, Body body);
 
   int64_t compile_count() const;
   void reset();
   Explanation explain() const;
 
  private:
+  friend class Capture;
   struct State;
   std::unique_ptr<State> state_;
 };
 
 // Whether a capture is running on this thread.
 bool is_capturing();
+// In a capture: ends the graph, runs `action` on the real tensors behind these fakes, and gives fakes of its results.
+std::vector<Tensor> run_disabled(std::span<const Tensor> tensors, std::function<std::vector<Tensor>(std::span<const Tensor>)> action);
 
 }  // namespace capture
 }  // namespace tenon

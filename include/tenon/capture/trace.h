@@ -1,6 +1,6 @@
 // `trace(fn, mode, args…)`: the operators that a function calls, as a graph; nothing is computed.
 //
-//   graph::Graph graph = trace([](Tensor x) { return x.sin().sum(); }, Tracing::Symbolic, x);
+//   graph::Graph graph = trace([](Tensor a) { return a.sin().sum(); }, Tracing::Symbolic, x);
 //
 // The function runs on fakes of its arguments below autograd: views and in-place operators stand in the graph as they
 // were called.
@@ -17,25 +17,25 @@ enum class Tracing : uint8_t {
 };
 
 namespace capture {
-graph::Graph trace_function(std::span<const Tensor> tensors, Tracing mode, Body body);
+graph::Graph trace_function(std::span<const Tensor> tensors, std::span<const dispatch::Value> numbers, Tracing mode, Body body);
 }
 
 template <typename F, typename... Args>
 graph::Graph trace(F&& function, Tracing mode, const Args&... args) {
-  capture::FlatTensors tensors;
-  capture::FlatConstants constants;
-  (capture::ArgumentTraits<Args>::flatten(args, tensors, constants), ...);
+  capture::FlatArguments flat;
+  (capture::flatten_argument(args, flat), ...);
   using R = std::invoke_result_t<F&, const Args&...>;
-  auto body = [&](std::span<const Tensor> given) {
-    std::vector<dispatch::Value> flat;
-    std::tuple<Args...> rebuilt{capture::ArgumentTraits<Args>::rebuild(args, given)...};
+  auto body = [&](std::span<const Tensor> tensors, std::span<const dispatch::Value> numbers) {
+    std::vector<dispatch::Value> results;
+    capture::Supply supply{tensors, numbers};
+    std::tuple<Args...> rebuilt{capture::rebuild_argument(args, supply)...};
     if constexpr (std::is_void_v<R>)
       std::apply(function, rebuilt);
     else
-      capture::flatten_result<std::remove_cvref_t<R>>(std::apply(function, rebuilt), flat);
-    return flat;
+      capture::flatten_result<std::remove_cvref_t<R>>(std::apply(function, rebuilt), results);
+    return results;
   };
-  return capture::trace_function(tensors.span(), mode, body);
+  return capture::trace_function(flat.tensors.span(), flat.numbers.span(), mode, body);
 }
 
 }  // namespace tenon

@@ -38,6 +38,8 @@ class Cell {
   Cell() : state_(make_ref<CellState>(CellContent(T{}))) {}
   Cell(T initial) : state_(make_ref<CellState>(CellContent(std::move(initial)))) {}
 
+  //   Cell<double> rate(0.1);
+  //   rate.set(rate.get() / 2);
   T get() const { return std::get<T>(core::read_cell(state_)); }
   operator T() const { return get(); }
   void set(T value) const { core::write_cell(state_, CellContent(std::move(value))); }

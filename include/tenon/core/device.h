@@ -1,4 +1,8 @@
 // Where a tensor lives, and two small enumerations that schemas mention.
+//
+//   Device second = parse_device("cuda:1");
+//   bool same = second == Device(DeviceType::CUDA, 1) && second.str() == "cuda:1";
+//   Tensor copy = x.t().clone(MemoryFormat::Contiguous);
 #pragma once
 
 #include <cstdint>

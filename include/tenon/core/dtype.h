@@ -1,4 +1,11 @@
 // Element types and how they combine.
+//
+//   Dtype wide = promote(kInt64, kFloat16);                       // float16
+//   int64_t bytes = size_of(wide);                                // 2
+//   bool yes = is_floating(wide) && is_half(wide) && is_integral(kInt8) && traits(kInt8).is_signed;
+//   Dtype inner = compute_dtype(wide);                            // float32
+//   std::optional<Dtype> found = dtype_from_name("float64");
+//   std::string_view text = name(*found);
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,9 @@
-// Lists of plain numbers as operators take them: `x.permute({1, 0})`, `x.sum(1)`, `x.sum({0, 1})`.
+// Lists of plain numbers as operators take them, and lists that may be left out.
+//
+//   Tensor turned = x.permute({1, 0}), sums = x.sum(1), total = x.sum({0, 1});
+//   Ints dims = {0, 1};
+//   OptionalInts all, some = dims;
+//   bool right = !all.has_value() && some.optional()->size() == 2;
 #pragma once
 
 #include <tenon/support/small_vector.h>

@@ -8,6 +8,11 @@
 
 namespace tenon {
 
+//   Generator generator(7);
+//   auto [seed, offset] = generator.next();           // (7, 0)
+//   uint64_t following = generator.offset();          // 1
+//   generator.set_state(generator.seed(), 0);         // once more from there
+//   generator.manual_seed(8);
 class Generator {
  public:
   explicit Generator(uint64_t seed = 67280421310721ull) : seed_(seed) {}
@@ -37,6 +42,10 @@ class Generator {
 };
 
 // The generator that operators use.
+//
+//   manual_seed(1);
+//   Tensor noise = randn({2});
+//   default_generator().manual_seed(1);  // the same: randn({2}) is `noise` again
 Generator& default_generator();
 void manual_seed(uint64_t seed);
 

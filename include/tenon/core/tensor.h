@@ -3,9 +3,10 @@
 // Sizes are plain numbers, or symbolic in a fake tensor: then `sizes()` raises and `sym_sizes()` does not. `size(d)`,
 // `stride(d)` and `numel()` give `SymInt`s, plain or not.
 //
-//   Tensor x = randn({2, 3});
-//   Tensor y = (x * 2).sum(1);
-//   y.backward();               // see autograd
+//   Tensor w = randn({2, 3}).set_requires_grad();
+//   Tensor loss = (x * w).sum();
+//   loss.backward();
+//   Tensor slope = w.grad();    // x
 #pragma once
 
 #include <tenon/core/device.h>
@@ -27,6 +28,10 @@ namespace tenon {
 
 class Generator;
 
+// Of a tensor to be made; what is not said has its default: float32 on the CPU.
+//
+//   Tensor count = zeros({2}, kInt64);
+//   Tensor there = zeros({2}, TensorOptions(kFloat64, kCPU));
 struct TensorOptions {
   std::optional<Dtype> dtype;
   std::optional<Layout> layout;
@@ -80,6 +85,9 @@ class Tensor {
   Tensor() = default;
   explicit Tensor(Ref<TensorImpl> impl) : impl_(std::move(impl)) {}
 
+  //   Tensor nothing, same = x;
+  //   bool two = x.defined() && !nothing.defined();
+  //   bool one = same.is(x) && x.view({3, 2}).is_same_storage(x);
   bool defined() const { return static_cast<bool>(impl_); }
   TensorImpl* impl() const { return impl_.get(); }
   const Ref<TensorImpl>& ref() const { return impl_; }
@@ -87,6 +95,13 @@ class Tensor {
   bool is(const Tensor& other) const { return impl_ == other.impl_; }
   bool is_same_storage(const Tensor& other) const { return impl_->storage == other.impl_->storage; }
 
+  //   Tensor column = x.select(1, 2);                      // [2], every third element from the third on
+  //   int64_t rank = column.dim(), rows = column.sizes()[0], step = column.strides()[0];
+  //   int64_t first = column.storage_offset();
+  //   SymInt all = x.numel(), width = x.size(-1), row = x.stride(0);
+  //   SymInts sizes = x.sym_sizes(), strides = x.sym_strides();
+  //   SymInt offset = column.sym_storage_offset();
+  //   bool plain = x.is_contiguous() && !x.has_symbolic_sizes();
   int64_t dim() const;
   std::span<const int64_t> sizes() const;
   std::span<const int64_t> strides() const;
@@ -100,6 +115,10 @@ class Tensor {
   bool has_symbolic_sizes() const { return impl_->symbolic != nullptr; }
   // Answered without guards where possible.
   bool is_contiguous() const;
+  //   bool usual = x.dtype() == kFloat32 && x.device() == kCPU && x.is_floating_point() && !x.is_fake();
+  //   int64_t bytes = x.numel().plain() * x.element_size();
+  //   x.add_(1);
+  //   int64_t writes = x.version();  // 1 more than before
   Dtype dtype() const { return impl_->dtype; }
   Device device() const { return impl_->device; }
   bool is_floating_point() const { return is_floating(dtype()); }
@@ -108,11 +127,22 @@ class Tensor {
   int64_t element_size() const { return size_of(dtype()); }
 
   // The first element; raises for a tensor without data or of another dtype.
+  //
+  //   x.data<float>()[5] = 7;
+  //   std::memset(x.raw_data(), 0, 2 * 3 * sizeof(float));
   template <typename T>
   T* data() const;
   void* raw_data() const;
 
   // Autograd; the bodies belong to that room.
+  //
+  //   Tensor w = ones({3}).set_requires_grad();
+  //   Tensor twice = w * 2;
+  //   bool expected = w.requires_grad() && w.is_leaf() && !twice.is_leaf() && twice.output_nr() == 0;
+  //   twice.retain_grad();                          // else only leaves keep theirs
+  //   twice.sum().backward({}, /*retain_graph=*/true);
+  //   Tensor inner = twice.grad();                  // ones
+  //   w.set_grad(Tensor());                         // forgets it
   bool requires_grad() const;
   const Tensor& set_requires_grad(bool value = true) const;
   bool is_leaf() const;
@@ -122,20 +152,41 @@ class Tensor {
   void retain_grad() const;
   int64_t output_nr() const;
 
-  // Reads one element; during capture that pins it.
+  // Reads one element. In a compiled function the number is a symbol; item<double>() and the like pin it, item<SymInt>(), item<SymFloat>()
+  // and item<SymBool>() do not.
+  //
+  //   double sum = x.sum().item<double>();
+  //   Scalar same = x.sum().item();
   Scalar item() const;
   template <typename T>
   T item() const {
-    return static_cast<T>(item());
+    return number_as<T>(item());
+  }
+  // All elements of a tensor of one dimension, each as `item()` gives it.
+  //
+  //   std::vector<float> row = x[0].tolist<float>();
+  std::vector<Scalar> tolist() const;
+  template <typename T>
+  std::vector<T> tolist() const {
+    std::vector<T> numbers;
+    for (const Scalar& number : tolist()) numbers.push_back(number_as<T>(number));
+    return numbers;
   }
 
   // "float32[2, 3]"; with values: `str()`.
+  //
+  //   std::string text = x.description() + " " + x.str();
   std::string description() const;
   std::string str() const;
 
 #include <tenon/generated/tensor_methods.h>
 
   Tensor operator[](int64_t index) const;
+  // One dimension, as in `x.view(-1)`.
+  template <std::integral T>
+  Tensor view(T size) const {
+    return view(SymInts{SymInt(size)});
+  }
   const Tensor& operator+=(const Tensor& other) const;
   const Tensor& operator-=(const Tensor& other) const;
   const Tensor& operator*=(const Tensor& other) const;
@@ -146,6 +197,20 @@ class Tensor {
   const Tensor& operator/=(const Scalar& other) const;
 
  private:
+  template <typename T>
+  static T number_as(const Scalar& number) {
+    if constexpr (std::is_same_v<T, Scalar>)
+      return number;
+    else if constexpr (std::is_same_v<T, SymInt>)
+      return number.is_real() ? tenon::to_int(number.sym_real()) : number.integer();
+    else if constexpr (std::is_same_v<T, SymFloat>)
+      return number.sym_real();
+    else if constexpr (std::is_same_v<T, SymBool>)
+      return number.sym_bool();
+    else
+      return static_cast<T>(number);
+  }
+
   Ref<TensorImpl> impl_;
 };
 
@@ -184,11 +249,20 @@ T* Tensor::data() const {
 }
 
 // Wraps a tensor around foreign memory, which must outlive it.
+//
+//   std::vector<float> numbers = {1, 2, 3, 4, 5, 6};
+//   Tensor rows = from_blob(numbers.data(), {2, 3});
+//   Tensor columns = from_blob(numbers.data(), {3, 2}, {1, 3}, [](void*) { /* nobody looks any more */ });
 Tensor from_blob(void* data, const Ints& sizes, const TensorOptions& options = {});
 Tensor from_blob(void* data, const Ints& sizes, const Ints& strides, std::function<void(void*)> deleter,
                  const TensorOptions& options = {});
 
-// A tensor of these values: tensor({1.f, 2.f}) is float32, tensor({1, 2}) int64, tensor(3.0) 0-d.
+// A tensor of these values.
+//
+//   Tensor reals = tensor({1.5, 2.5});               // float32
+//   Tensor whole = tensor({1, 2}), flag = tensor({true});  // int64, bool
+//   Tensor one = tensor(3.0);                        // of no dimensions
+//   Tensor same = tensor(std::vector<double>{1, 2}, kFloat64);
 Tensor tensor(const std::vector<double>& values, const TensorOptions& options);
 namespace core {
 Tensor tensor_from(const void* values, int64_t count, Dtype from, bool zero_dim, const TensorOptions& options);
@@ -228,6 +302,7 @@ Tensor operator-(const Scalar& a, const Tensor& b);
 Tensor operator*(const Scalar& a, const Tensor& b);
 Tensor operator/(const Scalar& a, const Tensor& b);
 Tensor operator-(const Tensor& a);
+Tensor operator~(const Tensor& a);  // bits, or the opposite of bools
 Tensor operator==(const Tensor& a, const Tensor& b);
 Tensor operator!=(const Tensor& a, const Tensor& b);
 Tensor operator<(const Tensor& a, const Tensor& b);

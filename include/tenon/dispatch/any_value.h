@@ -20,13 +20,15 @@ class AnyValue {
   AnyValue() = default;
   AnyValue(std::nullopt_t) {}
   AnyValue(Tensor tensor) : content_(std::move(tensor)) {}
-  AnyValue(bool flag) : content_(flag) {}
+  AnyValue(bool flag) : content_(SymBool(flag)) {}
+  AnyValue(SymBool flag) : content_(std::move(flag)) {}
   template <std::integral T>
     requires(!std::same_as<T, bool>)
   AnyValue(T number) : content_(SymInt(number)) {}
   AnyValue(SymInt number) : content_(std::move(number)) {}
   template <std::floating_point T>
-  AnyValue(T number) : content_(static_cast<double>(number)) {}
+  AnyValue(T number) : content_(SymFloat(number)) {}
+  AnyValue(SymFloat number) : content_(std::move(number)) {}
   AnyValue(std::string text) : content_(std::move(text)) {}
   AnyValue(const char* text) : content_(std::string(text)) {}
   AnyValue(List list) : content_(std::move(list)) {}
@@ -41,19 +43,21 @@ class AnyValue {
 
   bool is_none() const { return std::holds_alternative<std::monostate>(content_); }
   bool is_tensor() const { return std::holds_alternative<Tensor>(content_); }
-  bool is_bool() const { return std::holds_alternative<bool>(content_); }
+  bool is_bool() const { return std::holds_alternative<SymBool>(content_); }
   bool is_int() const { return std::holds_alternative<SymInt>(content_); }
-  bool is_real() const { return std::holds_alternative<double>(content_); }
+  bool is_real() const { return std::holds_alternative<SymFloat>(content_); }
   bool is_string() const { return std::holds_alternative<std::string>(content_); }
   bool is_list() const { return std::holds_alternative<List>(content_); }
   bool is_dict() const { return std::holds_alternative<Dict>(content_); }
 
   // Each raises an Error that names both kinds if the value is of another.
   const Tensor& tensor() const { return get<Tensor>("a Tensor"); }
-  bool boolean() const { return get<bool>("a bool"); }
+  const SymBool& sym_bool() const { return get<SymBool>("a bool"); }
+  bool boolean() const { return bool(sym_bool()); }  // this, `integer` and `real` pin a symbolic number
   const SymInt& sym_int() const { return get<SymInt>("an int"); }
   int64_t integer() const { return int64_t(sym_int()); }
-  double real() const { return is_int() ? static_cast<double>(integer()) : get<double>("a float"); }
+  SymFloat sym_float() const { return is_int() ? SymFloat(sym_int()) : get<SymFloat>("a float"); }
+  double real() const { return double(sym_float()); }
   const std::string& string() const { return get<std::string>("a str"); }
   const List& list() const { return get<List>("a list"); }
   List& list() { return const_cast<List&>(get<List>("a list")); }
@@ -93,7 +97,7 @@ class AnyValue {
   }
   [[noreturn]] void wrong_kind(std::string_view expected) const;
 
-  std::variant<std::monostate, Tensor, bool, SymInt, double, std::string, List, Dict> content_;
+  std::variant<std::monostate, Tensor, SymBool, SymInt, SymFloat, std::string, List, Dict> content_;
 };
 
 struct AnyValue::Entry {

@@ -16,6 +16,8 @@ template <typename T> struct Reader;  // Value → T
 template <> struct Reader<Tensor> { static Tensor read(const Value& v) { return v.tensor(); } };
 template <> struct Reader<int64_t> { static int64_t read(const Value& v) { return v.integer(); } };
 template <> struct Reader<SymInt> { static SymInt read(const Value& v) { return v.sym_int(); } };
+template <> struct Reader<SymFloat> { static SymFloat read(const Value& v) { return v.sym_float(); } };
+template <> struct Reader<SymBool> { static SymBool read(const Value& v) { return v.sym_bool(); } };
 template <> struct Reader<double> { static double read(const Value& v) { return v.real(); } };
 template <> struct Reader<bool> { static bool read(const Value& v) { return v.boolean(); } };
 template <> struct Reader<Scalar> { static Scalar read(const Value& v) { return v.scalar(); } };

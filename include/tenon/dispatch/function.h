@@ -55,20 +55,29 @@ template <typename R>
 void write_typed(Results& results, R&& result) {
   using Plain = std::remove_cvref_t<R>;
   if constexpr (std::is_same_v<Plain, Tensor>)
-    results.push_back(Value(Tensor(std::forward<R>(result))));
+    results.emplace_back(Tensor(std::forward<R>(result)));
   else if constexpr (requires { std::tuple_size<Plain>::value; })
     std::apply([&](auto&&... each) { (write_typed(results, std::move(each)), ...); }, std::forward<R>(result));
   else
     results.push_back(to_value(result).own());
 }
 
+// An argument as the function takes it; a tensor without counting it.
+template <typename T>
+decltype(auto) read_argument(const Value& value) {
+  if constexpr (std::is_same_v<T, Tensor>)
+    return value.tensor();
+  else
+    return Reader<T>::read(value);
+}
+
 template <typename F, typename R, typename... A>
 void invoke_typed(F& function, Call& call, std::type_identity<std::tuple<A...>>, std::type_identity<R>) {
   [&]<size_t... I>(std::index_sequence<I...>) {
     if constexpr (std::is_void_v<R>)
-      function(Reader<A>::read(call.args[I])...);
+      function(read_argument<A>(call.args[I])...);
     else
-      write_typed(call.results, function(Reader<A>::read(call.args[I])...));
+      write_typed(call.results, function(read_argument<A>(call.args[I])...));
   }(std::index_sequence_for<A...>());
 }
 

@@ -63,8 +63,8 @@ class Library {
   template <typename F>
   Library& impl(std::string_view name, F function, KernelKey key,
                 std::source_location where = std::source_location::current()) {
-    Operator& op = find(name);
-    keep(register_scoped(op, key, kernel_for(op.schema(), std::move(function), "the kernel"), place_of(where)));
+    Ref<Operator> op = find(name);
+    keep(register_scoped(*op, key, kernel_for(op->schema(), std::move(function), "the kernel"), place_of(where)));
     return *this;
   }
   template <typename F>
@@ -85,7 +85,7 @@ class Library {
   // "foo" or "ns::foo" as a full name; an Error if it names another namespace.
   std::string qualify(std::string_view name) const;
   // An Error if there is no such operator.
-  Operator& find(std::string_view name) const;
+  Ref<Operator> find(std::string_view name) const;
   Operator& define(schema::Schema schema, std::vector<Tag> tags, std::source_location where);
 
  private:

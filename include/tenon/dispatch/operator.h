@@ -4,6 +4,9 @@
 // the thread), and the kernel of the highest key that has one runs; it may hand the call on to the keys below with
 // `redispatch`. The table of kernels is read without a lock: registration makes a new one and swaps it in.
 //
+// An operator lives while it is defined and while an `OperatorRef` to it lives; calling one whose definition is gone is an Error. A plain
+// reference to an operator of a library is good for as long as the library.
+//
 // For one key the first of these wins: the operator's own kernel, its composite (`CompositeExplicit` for the backends and
 // Fake, `CompositeImplicit` for Autograd and everything below it), the key's fallback. A layer key (not a backend) with none
 // of them is passed over.
@@ -16,6 +19,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <vector>
 
 namespace tenon::dispatch {
 
@@ -36,24 +40,32 @@ class OperatorTraits {
   virtual ~OperatorTraits() = default;
 };
 
-class Operator {
+class Operator final : public Counted {
  public:
   explicit Operator(schema::Schema schema);
-  Operator(const Operator&) = delete;
-  Operator& operator=(const Operator&) = delete;
-  ~Operator();
+  ~Operator() override;
 
   const schema::Schema& schema() const { return schema_; }
   const std::string& name() const { return name_; }  // "aten::add.Tensor"
   const std::string& brief_name() const { return schema_.name; }
   const OperatorTraits* traits() const { return traits_.get(); }
 
-  // Keys with a kernel of any origin; others are passed over.
-  KeySet handled() const { return table_.load(std::memory_order_acquire)->handled; }
+  // Null if there is none. For kernels: it is good until the running call returns.
   const KernelFunction* kernel(DispatchKey key) const {
     return table_.load(std::memory_order_acquire)->kernels[static_cast<size_t>(key)];
   }
-  bool is_composite_implicit() const { return static_cast<bool>(implicit_); }
+  bool is_composite_implicit() const { return implicit_.load(std::memory_order_relaxed); }
+
+  // What another room derives from the operator: made at the first call, and kept for as long as the operator.
+  template <typename T, typename Make>
+  T& derived(Make make) const {
+    static char key;  // its address is this type's
+    if (void* found = find_derived(&key)) return *static_cast<T*>(found);
+    return *static_cast<T*>(add_derived(&key, std::shared_ptr<T>(make())));
+  }
+
+ protected:
+  void release_resources() override;
 
  private:
   friend struct Registry;
@@ -61,16 +73,31 @@ class Operator {
     std::array<const KernelFunction*, kDispatchKeyCount> kernels{};
     KeySet handled;
   };
-  void rebuild(const std::array<std::shared_ptr<KernelFunction>, kDispatchKeyCount>& fallbacks);
+  struct Record;  // what calls do not need
+  void* find_derived(const void* key) const;
+  void* add_derived(const void* key, std::shared_ptr<void> content) const;
 
   schema::Schema schema_;
   std::string name_;
   std::shared_ptr<const OperatorTraits> traits_;
-  std::array<std::shared_ptr<KernelFunction>, kDispatchKeyCount> own_;
-  std::shared_ptr<KernelFunction> explicit_, implicit_;
   std::atomic<const Table*> table_{nullptr};
-  std::vector<std::unique_ptr<const Table>> tables_;         // current and replaced ones
-  std::vector<std::shared_ptr<KernelFunction>> retired_;     // kernels that a running call may still use
+  std::atomic<bool> implicit_{false};
+  std::unique_ptr<Record> record_;
+};
+
+// Keeps an operator.
+class OperatorRef {
+ public:
+  OperatorRef() = default;
+  OperatorRef(const Operator* op) : op_(op) {}
+  OperatorRef(const Operator& op) : op_(&op) {}
+  const Operator* get() const { return op_.get(); }
+  const Operator* operator->() const { return op_.get(); }
+  const Operator& operator*() const { return *op_; }
+  operator const Operator*() const { return op_.get(); }
+
+ private:
+  Ref<const Operator> op_;
 };
 
 // Registration. Defining an operator twice, or a kernel of an unknown operator, is an Error.
@@ -83,7 +110,12 @@ void register_fallback(DispatchKey key, KernelFunction kernel);
 // By qualified name, "aten::add.Tensor"; an Error if there is none (`find_operator`) or null.
 const Operator& find_operator(std::string_view name);
 Operator* find_operator_or_null(std::string_view name);
+// The same, kept: another thread may be removing it. Null if there is none.
+Ref<Operator> hold_operator(std::string_view name);
+// By name.
 std::vector<const Operator*> all_operators();
+// An operator that no name leads to. It lives while references to it do.
+Ref<Operator> make_operator(schema::Schema schema);
 
 // Keys that the current thread adds to, or takes from, every call.
 struct ThreadKeys {

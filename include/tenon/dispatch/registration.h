@@ -5,8 +5,8 @@
 // one every backend and autograd too, for it is made of operators that have gradients. For one key the first of these
 // wins: the operator's own kernel, its explicit composite, its implicit composite, the key's fallback.
 //
-// An `Operator&` stays valid for ever. One whose definition was undone raises an Error when it is called, and comes
-// back to life if an operator with the very same schema is defined again.
+// An operator whose definition was undone raises an Error when it is called, and comes back to life if one with the
+// very same schema is defined again while an `OperatorRef` still keeps it.
 #pragma once
 
 #include <tenon/dispatch/operator.h>
@@ -104,7 +104,9 @@ void add_tags(Operator& op, const std::vector<Tag>& tags);
 // Who serves each key, one line per key from the top: "CPU              its own kernel (ops.cpp:12)".
 std::string dispatch_table(const Operator& op);
 
-// Kernels and tables that were replaced and that a running call may still use; for tests.
+// For tests: kernels, tables and operators that were replaced or removed and that a running call may still use; and all
+// operators in memory.
 size_t retired_count();
+size_t operator_count();
 
 }  // namespace tenon::dispatch

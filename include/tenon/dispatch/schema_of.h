@@ -39,7 +39,9 @@ struct TypeText<Tensor> {
 TENON_TYPE_TEXT(int64_t, "SymInt")
 TENON_TYPE_TEXT(SymInt, "SymInt")
 TENON_TYPE_TEXT(double, "float")
+TENON_TYPE_TEXT(SymFloat, "float")
 TENON_TYPE_TEXT(bool, "bool")
+TENON_TYPE_TEXT(SymBool, "bool")
 TENON_TYPE_TEXT(Scalar, "Scalar")
 TENON_TYPE_TEXT(Dtype, "ScalarType")
 TENON_TYPE_TEXT(Device, "Device")
@@ -151,8 +153,8 @@ template <typename Written, typename WriteInstead>
 struct ParameterHasNoSchemaType {
   static_assert(
       HasSchemaType<Written>,
-      "this parameter or result has no schema type. Use Tensor, int64_t, SymInt, double, bool, Scalar, Dtype, Device, "
-      "std::string, std::optional of one of these, or std::vector of Tensor, std::optional<Tensor>, int64_t, SymInt, "
+      "this parameter or result has no schema type. Use Tensor, int64_t, SymInt, double, SymFloat, bool, SymBool, "
+      "Scalar, Dtype, Device, std::string, std::optional of one of these, or std::vector of Tensor, std::optional<Tensor>, int64_t, SymInt, "
       "double or bool; a tuple parameter is written as a std::vector");
   static constexpr bool value = true;
 };

@@ -2,16 +2,35 @@
 //
 // A value borrows: made from a tensor, a list or a string, it refers to the caller's object for as long as the call lasts,
 // and costs no count and no allocation. Keeping one beyond the call is `own()`, which gives a value that holds what it shows.
-// Results of operators are owned.
+// Results of operators are owned. While `CheckBorrows` is on, a copy that a kernel made of an argument and that is read after the
+// call is an Error.
 #pragma once
 
 #include <tenon/core/random.h>
 #include <tenon/core/tensor.h>
 
+#include <atomic>
 #include <string>
 #include <string_view>
 
 namespace tenon::dispatch {
+
+namespace detail {
+extern std::atomic<bool> borrows_checked;
+}
+
+// While one lives, on every thread, copies of borrowed values know the call in which they were made, and reading one after it is an
+// Error that names the operator. On from the start in builds without NDEBUG (debug, sanitizers), or with TENON_CHECK_BORROWS=1
+// in the environment; off with 0.
+class CheckBorrows {
+ public:
+  explicit CheckBorrows(bool on = true) : before_(detail::borrows_checked.exchange(on)) {}
+  ~CheckBorrows() { detail::borrows_checked = before_; }
+  CheckBorrows(const CheckBorrows&) = delete;
+
+ private:
+  bool before_;
+};
 
 class Value {
  public:
@@ -22,8 +41,9 @@ class Value {
 
   Value() : integer_(0) {}
   Value(std::nullopt_t) : Value() {}
-  Value(const Tensor& tensor);                                  // borrows
-  Value(Tensor&& tensor);                                       // owns
+  Value(const Tensor& tensor)                                   // borrows
+      : tag_(Tag::Tensor), borrowed_tensor_(tensor.defined()), tensor_(Ref<TensorImpl>::adopt(tensor.impl())) {}
+  Value(Tensor&& tensor) : tag_(Tag::Tensor), tensor_(std::move(tensor)) {}  // owns
   Value(const std::optional<Tensor>& tensor);
   template <std::integral T>
     requires(!std::same_as<T, bool>)
@@ -31,6 +51,8 @@ class Value {
   Value(bool flag) : tag_(Tag::Bool), integer_(flag) {}
   Value(double number) : tag_(Tag::Real), real_(number) {}
   Value(const SymInt& number);
+  Value(const SymFloat& number);
+  Value(const SymBool& flag);
   Value(const Scalar& number);
   Value(std::string_view text) : tag_(Tag::String), pointer_(text.data()), count_(static_cast<int64_t>(text.size())) {}
   Value(const char* text) : Value(std::string_view(text)) {}
@@ -80,13 +102,25 @@ class Value {
   bool is_number() const { return tag_ == Tag::Int || tag_ == Tag::Real || tag_ == Tag::Bool; }
 
   // Each raises an Error that names both kinds if the value is of another.
-  const Tensor& tensor() const;
-  Tensor take_tensor();  // moves an owned tensor out
+  const Tensor& tensor() const {
+    if (tag_ != Tag::Tensor) [[unlikely]] wrong_kind("a Tensor");
+    check_alive();
+    return tensor_;
+  }
+  Tensor take_tensor() {  // moves an owned tensor out
+    if (tag_ != Tag::Tensor) [[unlikely]] wrong_kind("a Tensor");
+    check_alive();
+    return borrowed_tensor_ ? tensor_ : std::move(tensor_);
+  }
   std::optional<Tensor> optional_tensor() const;
   SymInt sym_int() const;
-  int64_t integer() const;      // pins a symbolic number
+  SymFloat sym_float() const;   // of a Real, Int or Bool
+  SymBool sym_bool() const;
+  int64_t integer() const;      // these three pin a symbolic number
   double real() const;          // of a Real, Int or Bool
   bool boolean() const;
+  // A number that is not plain.
+  bool is_symbolic() const { return is_number() && count_ == kSymbolic; }
   Scalar scalar() const;
   std::string_view string() const;
   tenon::Dtype dtype() const;
@@ -110,17 +144,65 @@ class Value {
   static std::string_view name(Tag tag);
 
  private:
-  void copy_from(const Value& other);
-  void move_from(Value& other) noexcept;
-  void clear();
+  static constexpr int64_t kSymbolic = 1;  // in `count_` of a number
+
+  // All of them on a value without contents, or leaving one.
+  void copy_from(const Value& other) {
+    if (other.tag_ == Tag::Tensor) {
+      borrowed_tensor_ = other.borrowed_tensor_;
+      new (&tensor_) Tensor(borrowed_tensor_ ? Ref<TensorImpl>::adopt(other.tensor_.impl()) : other.tensor_.ref());
+    } else {
+      integer_ = other.integer_;
+    }
+    tag_ = other.tag_;
+    count_ = other.count_;
+    owner_ = other.owner_;
+    call_slot_ = other.call_slot_;
+    call_number_ = other.call_number_;
+    if (detail::borrows_checked.load(std::memory_order_relaxed)) [[unlikely]] note_call();
+  }
+  void move_from(Value& other) noexcept {
+    if (other.tag_ == Tag::Tensor) {
+      borrowed_tensor_ = std::exchange(other.borrowed_tensor_, false);
+      new (&tensor_) Tensor(std::move(other.tensor_));
+      other.tensor_.~Tensor();
+      other.integer_ = 0;
+    } else {
+      integer_ = other.integer_;
+    }
+    tag_ = std::exchange(other.tag_, Tag::None);
+    count_ = std::exchange(other.count_, 0);
+    owner_ = std::move(other.owner_);
+    call_slot_ = std::exchange(other.call_slot_, uint16_t{0});
+    call_number_ = other.call_number_;
+  }
+  void clear() {
+    if (tag_ == Tag::Tensor) {
+      if (borrowed_tensor_) const_cast<Ref<TensorImpl>&>(tensor_.ref()).detach();
+      tensor_.~Tensor();
+      integer_ = 0;
+      borrowed_tensor_ = false;
+    }
+    tag_ = Tag::None;
+    call_slot_ = 0;
+    if (owner_) owner_ = nullptr;
+  }
   [[noreturn]] void wrong_kind(std::string_view expected) const;
+  bool is_borrowed() const;
+  void note_call();
+  void check_alive() const {
+    if (call_slot_ != 0) [[unlikely]] check_call();
+  }
+  void check_call() const;
 
   Tag tag_ = Tag::None;
   bool borrowed_tensor_ = false;
+  uint16_t call_slot_ = 0;    // of the call in which this copy of a borrowed value was made (borrows.h); 0: unknown
+  uint32_t call_number_ = 0;  // which call of that slot
   union {
     int64_t integer_;      // Int (plain), Bool, Dtype, Device, Layout, MemoryFormat
     double real_;
-    const void* pointer_;  // String, lists, Generator; Int with count_ == 1: a const SymInt*
+    const void* pointer_;  // String, lists, Generator; symbolic numbers: a SymInt, SymFloat or SymBool
     Tensor tensor_;        // counted only if not borrowed
   };
   int64_t count_ = 0;      // of a list or string
@@ -133,7 +215,7 @@ using Results = SmallVector<Value, 2>;
 template <typename Visit>
 void Value::each_tensor(Visit&& visit) const {
   if (tag_ == Tag::Tensor) {
-    visit(tensor_);
+    visit(tensor());
   } else if (tag_ == Tag::Tensors) {
     for (const Tensor& tensor : tensors()) visit(tensor);
   } else if (tag_ == Tag::OptionalTensors) {

@@ -18,15 +18,21 @@ class DynamicOutputShape : public Error {
   using Error::Error;
 };
 
-// While one lives, unbacked sizes come from this environment; null: there are none.
+// While one lives, unbacked numbers come from this environment; null: there are none. `items`: for the elements of tensors; `sizes`:
+// for data-dependent sizes.
 class DynamicSizes {
  public:
-  explicit DynamicSizes(Ref<sym::ShapeEnv> env);
+  explicit DynamicSizes(Ref<sym::ShapeEnv> env, bool items = true, bool sizes = true);
   ~DynamicSizes();
   DynamicSizes(const DynamicSizes&) = delete;
+  // What the innermost one gives; null where there is none.
+  static Ref<sym::ShapeEnv> for_items();
+  static Ref<sym::ShapeEnv> for_sizes();
 
  private:
-  Ref<sym::ShapeEnv> before_;
+  DynamicSizes* before_;
+  Ref<sym::ShapeEnv> env_;
+  bool items_, sizes_;
 };
 
 }  // namespace tenon::fake

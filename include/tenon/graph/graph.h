@@ -33,18 +33,32 @@ struct ValueInfo {
   Tensor meta;                 // a fake tensor
 };
 
+// An unbacked symbol that a node gives a value to: what its result, or the geometry of one of its outputs, turns out to be.
+struct Binding {
+  enum class Kind : uint8_t {
+    Item,    // the number that the node returns
+    Size, Stride, Offset,
+    Hidden,  // it shows nowhere outside of the node; a composite has it, and one of its parts binds it
+  } kind = Kind::Hidden;
+  int32_t symbol = -1;
+  int32_t output = -1;  // position among the node's outputs; of an Item: -1
+  int32_t dim = -1;
+};
+
 struct Node {
-  const dispatch::Operator* op = nullptr;
+  dispatch::OperatorRef op;
   std::vector<Argument> args;
   std::vector<ValueId> outputs;  // one per schema return; of a list return: as many as the list has
   bool grad_enabled = true;      // grad mode at the call, in a captured graph
   std::string place;             // where in the user's program
   int64_t sequence = -1;         // of a forward node, or of the one that a backward node differentiates
+  std::vector<Binding> binds;    // in the order in which the symbols were made
 };
 
 // Where the value of a symbol is found.
 struct SymbolSource {
-  enum class Kind : uint8_t { None, Size, Stride, Number } kind = Kind::None;
+  // AnySize: 0 and 1 as well. None: of unbacked symbols, which a node binds.
+  enum class Kind : uint8_t { None, Size, AnySize, Stride, Number } kind = Kind::None;
   int32_t input = -1;  // position among the inputs (tensors), or among the numbers
   int32_t dim = -1;
 };
@@ -75,8 +89,22 @@ void each_reference(const Node& node, const std::function<void(ValueId)>& visit)
 // Users of each value, by node position; outputs of the graph are not counted.
 std::vector<std::vector<int32_t>> users_of(const Graph& graph);
 
-// Removes nodes whose results nobody reads. Keeps mutating nodes and checks.
+// Calls `visit(symbol id)` for every symbol in the numbers of an argument, in the geometry of a value.
+void each_symbol(const Argument& argument, const std::function<void(int32_t)>& visit);
+void each_symbol(const Tensor& meta, const std::function<void(int32_t)>& visit);
+
+// Removes nodes whose results nobody reads, neither the tensors nor the symbols that they bind. Keeps mutating nodes, and what the
+// environment's deferred checks need.
 void remove_dead_code(Graph& graph);
+
+// The symbol's value after its node has run; of reals: the bits.
+int64_t bound_value(const Binding& binding, std::span<const dispatch::Value> results, std::span<const Tensor> outputs);
+// A number as symbols carry it: integers and bools as they are, reals by their bits.
+int64_t symbol_bits(const dispatch::Value& number);
+// What an expression of integer, boolean or real type is for these symbols.
+dispatch::Value evaluate_number(sym::Expr expr, std::span<const int64_t> symbols);
+// The same for every symbolic number of a constant argument.
+dispatch::Value evaluate_numbers(const dispatch::Value& value, std::span<const int64_t> symbols);
 
 // The values of all symbols for these inputs, by symbol id (0 for symbols without a source).
 std::vector<int64_t> bind_symbols(const Graph& graph, std::span<const Tensor> inputs, std::span<const int64_t> numbers = {});

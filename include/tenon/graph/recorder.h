@@ -19,6 +19,8 @@ class Recorder {
   ValueId find(const Tensor& tensor) const;
   // Makes `tensor` stand for a value.
   void bind(const Tensor& tensor, ValueId id);
+  // Every tensor that stands for a value.
+  void each_tensor(const std::function<void(const Tensor&, ValueId)>& visit) const;
   // What to do with a tensor that the graph does not know: return its value (a new input), or throw.
   std::function<ValueId(const Tensor&)> unknown;
 

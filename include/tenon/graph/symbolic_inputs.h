@@ -12,12 +12,15 @@
 namespace tenon::graph {
 
 // What must hold for a graph to be used again, as far as sizes go.
+//
+// A capture may go on after some of it was compiled: guards then come in slices, each about what was met since the one before, and
+// each appends the values of its symbols to those that are known already.
 class SizeGuards {
  public:
-  // Values of the symbols for these inputs, or nothing if a size, a stride or a guard does not hold. Allocates only for many symbols.
+  // Appends the values of the slice's symbols; false if a size, a stride or a guard does not hold. Allocates only for many symbols.
   bool check(std::span<const Tensor> inputs, std::span<const int64_t> numbers, SmallVector<int64_t, 16>& symbols) const;
-  // The first thing that does not hold, in words: "size of x at dim 0: expected 4, got 6".
-  std::string explain(std::span<const Tensor> inputs, std::span<const int64_t> numbers) const;
+  // The first thing that does not hold, in words: "size of x at dim 0: expected 4, got 6". `symbols`: known before the slice.
+  std::string explain(std::span<const Tensor> inputs, std::span<const int64_t> numbers, std::vector<int64_t> symbols = {}) const;
   // One line each.
   std::vector<std::string> describe() const;
 
@@ -29,12 +32,32 @@ class SizeGuards {
     bool stride;
     sym::Expr value;
   };
+  struct Fixed {
+    int32_t input;
+    int32_t dim;
+    bool stride;
+    int64_t value;
+  };
+  int64_t value_of(const SymbolSource& source, std::span<const Tensor> inputs, std::span<const int64_t> numbers) const;
+
   Ref<sym::ShapeEnv> env_;
   std::vector<std::string> names_;
-  std::vector<SymbolSource> sources_;
-  std::vector<Expectation> expected_;   // not those that define a symbol
+  size_t first_symbol_ = 0;
+  std::vector<SymbolSource> sources_;   // of the slice's symbols
+  std::vector<Fixed> fixed_;            // sizes and strides that are constants
+  std::vector<Expectation> expected_;   // the others that do not define a symbol
   std::vector<sym::Guard> guards_;
   sym::ExprProgram program_;            // expectations, then guards
+};
+
+// What is to become of one dimension of an input.
+struct DimPolicy {
+  enum class Kind : uint8_t {
+    Static,
+    Dynamic,   // a symbol, unless it is 0 or 1
+    Unbacked,  // a symbol of which nothing is assumed, not even that it is not 0 or 1; no question about it can be answered
+  } kind = Kind::Static;
+  sym::Range range{};  // promised by the user
 };
 
 class SymbolicInputs {
@@ -43,17 +66,25 @@ class SymbolicInputs {
 
   // A fake of `real`, with a symbol for each dimension that `dynamic` names.
   Tensor add(const Tensor& real, std::span<const bool> dynamic, const std::string& name);
+  Tensor add(const Tensor& real, std::span<const DimPolicy> dims, const std::string& name);
   // A symbol for a number.
   SymInt add_number(int64_t value, const std::string& name);
+  SymFloat add_real(double value, const std::string& name);
+  SymBool add_bool(bool value, const std::string& name);
 
   const Ref<sym::ShapeEnv>& env() const { return env_; }
   std::vector<SymbolSource> sources() const;
-  // Call once everything that may add guards has run.
-  SizeGuards finish() const;
+  struct Progress {
+    size_t symbols = 0, expected = 0, guards = 0;
+  };
+  Progress progress() const;
+  // What was met since `from`. Call once everything that may add guards has run.
+  SizeGuards finish(const Progress& from) const;
+  SizeGuards finish() const { return finish(Progress{}); }
 
  private:
-  SymInt symbol_for(int64_t size, int32_t input, int32_t dim, const std::string& name);
-  void set_source(const SymInt& symbol, SymbolSource source);
+  SymInt symbol_for(int64_t size, const DimPolicy& policy, int32_t input, int32_t dim, const std::string& name);
+  void set_source(sym::Expr symbol, SymbolSource source);
 
   Ref<sym::ShapeEnv> env_;
   std::vector<std::string> names_;

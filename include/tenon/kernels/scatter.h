@@ -1,4 +1,4 @@
-// Additions at positions that an index tensor gives.
+// Additions and writes at positions that an index tensor gives.
 #pragma once
 
 #include <tenon/core/tensor.h>
@@ -9,5 +9,8 @@ namespace tenon::kernels {
 // result does not depend on the number of threads. Halves are added up in float32 and rounded once.
 // `index` is int64 or int32, of the rank of the others and no larger than `src`; an index out of range is an Error.
 void scatter_add(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, const Tensor& out);
+
+// The same with = in place of +=: of several sources for one place the last stays.
+void scatter(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, const Tensor& out);
 
 }  // namespace tenon::kernels

@@ -1,9 +1,9 @@
 // `custom_op`: an operator from one function.
 //
-//   auto add = library::custom_op("mylib::add", [](const Tensor& x, double y) { … }, {.names = "x, y"});
-//   add.register_fake([](const Tensor& x, double) { return empty_like(x); });
-//   add.register_autograd([](AutogradContext&, const Tensor& grad) { return grad; });
-//   Tensor z = add(x, 3.14);
+//   auto shift = library::custom_op("examples::shift", [](const Tensor& a, double by) { return a + by; }, {.names = "a, by"});
+//   shift.register_fake([](const Tensor& a, double) { return empty_like(a); });
+//   shift.register_autograd([](library::AutogradContext&, const Tensor& grad) { return grad; });
+//   Tensor z = shift(x, 3.14);
 //
 // The function is opaque: nothing looks into it, it may not return what aliases its arguments, and it may write only to
 // the arguments that `mutates` names. Defining an operator of the same name again replaces it.
@@ -24,6 +24,9 @@ using autograd::AutogradContext;
 using dispatch::KernelFunction;
 using dispatch::Operator;
 
+//   library::CustomOpOptions options{.mutates = {"a"}, .device_types = {"cpu"}, .names = "a"};
+//   auto zero = library::custom_op("examples::zero", [](const Tensor& a) { a.zero_(); }, options);
+//   zero(x);
 struct CustomOpOptions {
   std::vector<std::string> mutates = {};
   std::vector<std::string> device_types = {};  // "cpu", "cuda"; empty: every device
@@ -112,7 +115,7 @@ class OperatorHandle {
   Operator& op() const { return *op_; }
 
  private:
-  Operator* op_;
+  Ref<Operator> op_;
 };
 
 // For operators of `custom_op` these replace what was registered before. For others a second registration is an Error;
@@ -123,6 +126,17 @@ void register_fake_function(OperatorHandle op, KernelFunction fake, dispatch::Li
 void register_formula(OperatorHandle op, Formula formula, dispatch::Library* lib, const std::string& place);
 
 // `device_types`: "cpu", "cuda"; empty: every device.
+//
+//   library::custom_op("examples::thrice", [](Tensor a) { return a * 3; }, {.names = "a"});
+//   library::OperatorHandle thrice("examples::thrice");
+//   library::register_kernel(thrice, {"cpu"}, [](Tensor a) { return a + a + a; });
+//   library::register_fake(thrice, [](Tensor a) { return empty_like(a); });
+//   library::register_autograd(
+//       thrice, [](library::AutogradContext&, const Tensor& grad) { return grad * 3; },
+//       [](library::AutogradContext&, const library::Inputs& inputs, library::Outputs) {
+//         TENON_CHECK(inputs.size() == 1 && inputs["a"].is_tensor(), "one tensor");
+//       });
+//   std::string where = library::fake_source(thrice);
 template <typename F>
 void register_kernel(OperatorHandle op, const std::vector<std::string>& device_types, F kernel,
                      dispatch::Library* lib = nullptr, std::source_location where = std::source_location::current()) {
@@ -152,6 +166,13 @@ void register_autograd(OperatorHandle op, Backward backward, Setup setup_context
 std::string fake_source(OperatorHandle op);
 
 // The handle of a custom operator; copies share it.
+//
+//   library::CustomOp<Tensor, Tensor> twice =
+//       library::custom_op("examples::twice", [](Tensor a) { return a * 2; }, {.device_types = {"cuda"}, .names = "a"});
+//   twice.register_kernel("cpu", [](Tensor a) { return a + a; });
+//   std::string schema = twice.op().schema().str();
+//   twice(x);
+//   library::destroy_custom_op("examples::twice");
 template <typename R, typename... A>
 class CustomOp {
  public:
@@ -193,8 +214,9 @@ class CustomOp {
  private:
   template <typename Given, size_t... I>
   R call(const Given& given, std::index_sequence<I...>) const {
-    // Converted to the parameters' types first, so that 3 is a float where one is expected.
-    std::tuple<std::tuple_element_t<I, std::tuple<A...>>...> typed(convert<I>(std::get<I>(given))...);
+    // Converted to the parameters' types first, so that 3 is a float where one is expected; what needs no conversion is
+    // borrowed.
+    std::tuple<Passed<I, std::tuple_element_t<I, Given>>...> typed(std::get<I>(given)...);
     std::array<dispatch::Value, sizeof...(A)> values{dispatch::to_value(std::get<I>(typed))...};
     if constexpr (sizeof...(I) < sizeof...(A)) {
       std::vector<dispatch::Value> rest = detail::trailing_defaults(*op_, sizeof...(I));
@@ -203,10 +225,15 @@ class CustomOp {
     dispatch::Results results = dispatch::call_boxed(*op_, values);
     return dispatch::detail::read_results<R>(results);
   }
+  // A symbol stays one where the function itself takes a plain number: its fake may take the symbol.
+  template <typename G, typename P>
+  static constexpr bool passes_as_is =
+      std::is_same_v<G, P> || (std::is_same_v<G, SymInt> && std::is_integral_v<P> && !std::is_same_v<P, bool>) ||
+      (std::is_same_v<G, SymFloat> && std::is_floating_point_v<P>) || (std::is_same_v<G, SymBool> && std::is_same_v<P, bool>) ||
+      (std::is_same_v<G, SymInts> && (std::is_same_v<P, Ints> || std::is_same_v<P, std::vector<int64_t>>));
   template <size_t I, typename G>
-  static std::tuple_element_t<I, std::tuple<A...>> convert(const G& given) {
-    return std::tuple_element_t<I, std::tuple<A...>>(given);
-  }
+  using Passed = std::conditional_t<passes_as_is<std::remove_cvref_t<G>, std::tuple_element_t<I, std::tuple<A...>>>, G,
+                                    std::tuple_element_t<I, std::tuple<A...>>>;
 
   std::shared_ptr<detail::CustomOpState> state_;
   Operator* op_;

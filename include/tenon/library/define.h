@@ -1,7 +1,7 @@
 // Operators and kernels by qualified name, with or without a `Library` that bounds their life.
 //
-//   library::define("mylib::foo", "(Tensor x) -> Tensor", &lib);
-//   library::impl("mylib::foo", {"cpu"}, f, &lib);
+//   library::define("examples::same", "(Tensor a) -> Tensor");
+//   library::impl("examples::same", {"cpu"}, [](const Tensor& a) { return a.clone(); });
 #pragma once
 
 #include <tenon/dispatch/library.h>

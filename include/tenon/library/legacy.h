@@ -1,13 +1,16 @@
 // The older way of making an operator, step by step and loosely typed: define it, then register what it computes, what
 // it saves and how it is differentiated. New code uses custom_op.h.
 //
-//   legacy::custom_op("mylib::sin", "(Tensor x) -> Tensor");
-//   legacy::impl("mylib::sin", [](const Tensor& x) { return x.sin(); });
-//   legacy::impl_save_for_backward("mylib::sin", [](const Inputs& inputs, Outputs) { return
-//   AnyValue(inputs["x"].tensor()); }); legacy::impl_backward("mylib::sin", [](AutogradContext&, const AnyValue& saved,
-//   const std::vector<AnyValue>& grads) {
-//     return AnyValue(AnyValue::Dict{{"x", grads[0].tensor() * saved.tensor().cos()}});
+//   using namespace library;
+//   legacy::custom_op("examples::sine", "(Tensor a) -> Tensor");
+//   legacy::impl("examples::sine", [](const Tensor& a) { return a.sin(); });
+//   legacy::impl_save_for_backward("examples::sine",
+//                                  [](const Inputs& inputs, Outputs) { return AnyValue(inputs["a"].tensor()); });
+//   legacy::impl_backward("examples::sine", [](AutogradContext&, const AnyValue& saved, const std::vector<AnyValue>& grads) {
+//     return AnyValue(AnyValue::Dict{{"a", grads[0].tensor() * saved.tensor().cos()}});
 //   });
+//   std::string schema = legacy::get_op("examples::sine").schema().str();
+//   legacy::destroy("examples::sine");
 //
 // Only functional operators, without overloads. Differentiating one that has no backward is an Error at the call.
 // `backward` gives a dictionary with the gradient of every tensor argument, or nothing for it.

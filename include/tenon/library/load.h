@@ -1,4 +1,10 @@
 // Operators that join a running program: from a shared library, or from C++ source text.
+//
+//   auto load_when_asked = [](const std::string& source) {  // needs a compiler and an installed Tenon
+//     library::LoadOptions options{.flags = {"-O3"}};
+//     std::string path = library::load_inline("my_operators", source, options);
+//     library::load_library(path);
+//   };
 #pragma once
 
 #include <string>

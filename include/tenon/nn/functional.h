@@ -4,9 +4,11 @@
 #include <tenon/core/tensor.h>
 
 #include <optional>
+#include <vector>
 
 namespace tenon {
 
+// How the losses of the samples become one.
 enum class Reduction : uint8_t { None, Mean, Sum };
 
 struct CrossEntropyOptions {
@@ -17,6 +19,27 @@ struct CrossEntropyOptions {
 };
 
 // Of logits [N, C] or [C] against class numbers [N] or [] (int64).
+//
+//   Tensor classes = zeros({2}, kInt64);
+//   Tensor loss = cross_entropy(x, classes);
+//   CrossEntropyOptions options{.weight = ones({3}), .reduction = Reduction::Sum, .label_smoothing = 0.1};
+//   Tensor smooth = cross_entropy(x, classes, options);
 Tensor cross_entropy(const Tensor& logits, const Tensor& target, const CrossEntropyOptions& options = {});
+
+enum class Interpolation : uint8_t { Nearest, Bilinear };
+
+// Exactly one of `size` and `scale_factor` is given; one number stands for both dimensions.
+struct InterpolateOptions {
+  std::optional<SymInts> size = {};
+  std::optional<std::vector<double>> scale_factor = {};
+  Interpolation mode = Interpolation::Nearest;
+  bool align_corners = false;  // Bilinear: the corners of both images lie on each other
+};
+
+// An image [N, C, H, W] in another size.
+//
+//   InterpolateOptions options{.size = SymInts{8, 8}, .mode = Interpolation::Bilinear};
+//   Tensor large = interpolate(ones({1, 3, 4, 4}), options);
+Tensor interpolate(const Tensor& input, const InterpolateOptions& options);
 
 }  // namespace tenon

@@ -2,8 +2,18 @@
 //
 //   struct Scale : nn::Module {
 //     Cell<Tensor> factor = parameter("factor", ones({1}));
-//     Tensor operator()(const Tensor& x) const { return x * factor.get(); }
+//     Cell<Tensor> calls = buffer("calls", zeros({1}));
+//     nn::Linear inner = submodule("inner", nn::Linear(3, 3));
+//     Tensor operator()(const Tensor& input) const { return inner(input) * factor.get(); }
 //   };
+//   Scale scale;
+//   scale(x).sum().backward();
+//   for (const auto& [name, parameter] : scale.named_parameters()) fmt::print("{}: {}\n", name, parameter.description());
+//   size_t tensors = scale.parameters().size() + scale.named_buffers().size();  // 3 + 1
+//   size_t modules = scale.children().size();                                   // 1
+//   scale.zero_grad();
+//   bool training = scale.eval().is_training();                                 // false
+//   scale.train();
 //
 // Tensors and `training` live in cells, so that a compiled function follows when they are replaced.
 #pragma once

@@ -8,12 +8,17 @@
 
 namespace tenon::nn {
 
+//   nn::LinearOptions options{.bias = false, .dtype = kFloat64};
+//   nn::Linear plain(3, 4, options);
 struct LinearOptions {
   bool bias = true;
   Dtype dtype = kFloat32;
 };
 
 // x · weightᵀ + bias, with weight [out, in] and bias [out] uniform in ±1/√in.
+//
+//   nn::Linear layer(3, 4);
+//   Tensor result = layer(x);  // [2, 4]
 class Linear : public Module {
  public:
   Linear(int64_t in_features, int64_t out_features, const LinearOptions& options = {});
@@ -22,6 +27,7 @@ class Linear : public Module {
   Cell<Tensor> weight, bias;  // `bias` is undefined if there is none
 };
 
+//   Tensor positive = nn::ReLU()(x);
 class ReLU : public Module {
  public:
   Tensor operator()(const Tensor& input) const;
@@ -33,6 +39,11 @@ concept Layer = std::derived_from<M, Module> && requires(const M& module, const 
 };
 
 // Each layer on the result of the one before.
+//
+//   nn::Sequential model(nn::Linear(3, 8), nn::ReLU());
+//   model.push_back(nn::Linear(8, 2));
+//   Tensor result = model(x);        // [2, 2]
+//   size_t layers = model.size();    // 3
 class Sequential : public Module {
  public:
   Sequential() = default;

@@ -107,7 +107,15 @@ struct OpaqueRule {
   std::function<void(const Arguments&, std::span<Tensor> outputs)> cpu;
   // Whether the kernel takes these arguments; when not, the row's decomposition is used. Empty: always.
   std::function<bool(const Arguments&)> supports;
+  // In place of `cpu`: makes its results, because only the data tells their sizes. The shape rule serves fakes alone.
+  std::function<std::vector<Tensor>(const Arguments&)> make;
 };
+
+// A size in a shape rule that only the data can tell, from `min` to `max` (if that is known). The fake room says where such
+// sizes can be had: `fake/dynamic_size.h`.
+SymInt new_dynamic_size(const SymInt& min, const std::optional<SymInt>& max);
+using DynamicSizeSource = SymInt (*)(const SymInt& min, const std::optional<SymInt>& max);
+void set_dynamic_size_source(DynamicSizeSource source);
 
 // What a gradient formula may read: the gradients of the outputs, what it declared to save, and everything that is not a
 // tensor. Reading anything else is an InternalError.
@@ -116,6 +124,7 @@ class Grad {
   virtual ~Grad() = default;
   virtual Tensor grad(size_t output = 0) const = 0;
   virtual Tensor saved(std::string_view name) const = 0;
+  virtual std::vector<std::optional<Tensor>> saved_list(std::string_view name) const = 0;  // of a list of tensors
   virtual bool has(std::string_view name) const = 0;     // whether an optional saved tensor was given
   virtual const dispatch::Value& argument(std::string_view name) const = 0;  // not a tensor
   virtual const SymInts& sizes(std::string_view name) const = 0;  // free: of any tensor argument, and "result"
@@ -145,10 +154,12 @@ struct Row final : dispatch::OperatorTraits {
   OpaqueRule opaque;
   dispatch::KernelFunction decomposition;  // of a Composite, or beside an Opaque kernel
   ShapeRule shape;                  // of Element and Opaque rows
+  std::function<void(const Arguments&)> check;  // of Pointwise rows: refuses what broadcasting and promotion would take
   std::vector<GradRule> grads;
   std::vector<std::string> not_differentiable;  // results that carry no gradient, by name or "result"
   std::vector<std::string> ignored;             // tensor arguments whose elements are never read (only their geometry)
-  bool derives_inplace = true;
+  bool derives_inplace = true;      // of Pointwise rows
+  bool inplace_by_copy = false;     // of others: the in-place form copies the result into self
   const Row* functional = nullptr;  // of an in-place form: the row that it was derived from
   const dispatch::Operator* functional_op = nullptr;
   const dispatch::Operator* inplace_op = nullptr;   // the derived form of this row
@@ -156,6 +167,7 @@ struct Row final : dispatch::OperatorTraits {
   const dispatch::Operator* op = nullptr;
   bool inplace() const { return functional != nullptr; }
   bool ignores(std::string_view argument) const;
+  bool dynamic() const { return static_cast<bool>(opaque.make); }  // sizes depend on data
   bool differentiable() const { return !grads.empty(); }
   const GradRule* grad_of(std::string_view input) const;
 };

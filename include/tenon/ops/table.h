@@ -68,7 +68,16 @@ class RowBuilder {
   RowBuilder&& kernel(std::function<void(const Arguments&, std::span<Tensor>)> cpu,
                       std::function<bool(const Arguments&)> supports = nullptr) && {
     row_->kind = Kind::Opaque;
-    row_->opaque = {std::move(cpu), std::move(supports)};
+    row_->opaque = {std::move(cpu), std::move(supports), {}};
+    return std::move(*this);
+  }
+  RowBuilder&& dynamic_kernel(std::function<std::vector<Tensor>(const Arguments&)> make) && {
+    row_->kind = Kind::Opaque;
+    row_->opaque.make = std::move(make);
+    return std::move(*this);
+  }
+  RowBuilder&& check(std::function<void(const Arguments&)> refuse) && {
+    row_->check = std::move(refuse);
     return std::move(*this);
   }
   RowBuilder&& shape(ShapeRule rule) && {
@@ -106,6 +115,11 @@ class RowBuilder {
   }
   RowBuilder&& no_inplace() && {
     row_->derives_inplace = false;
+    return std::move(*this);
+  }
+  // Of a row that is not pointwise: `name_` computes the result and copies it into self.
+  RowBuilder&& with_inplace() && {
+    row_->inplace_by_copy = true;
     return std::move(*this);
   }
 

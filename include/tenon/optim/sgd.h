@@ -1,4 +1,15 @@
 // Stochastic gradient descent, with momentum and weight decay.
+//
+//   nn::Linear model(3, 1);
+//   optim::SGDOptions options{.lr = 0.1, .momentum = 0.9};
+//   optim::SGD sgd(model.parameters(), options);
+//   for (int i = 0; i < 3; ++i) {
+//     sgd.zero_grad();
+//     model(x).sum().backward();
+//     sgd.step();
+//     sgd.set_lr(sgd.options().lr / 2);
+//   }
+//   size_t trained = sgd.parameters().size();  // 2
 #pragma once
 
 #include <tenon/core/tensor.h>

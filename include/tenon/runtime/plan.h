@@ -2,12 +2,13 @@
 // frees, in order.
 //
 // Slots hold tensors: the inputs first, then buffers and views in the order in which they are made. A number that may depend on
-// sizes is an index into the plan's list of expressions, all of which are evaluated at the start of a run.
+// sizes is an index into the plan's list of expressions. Those of the inputs' sizes are evaluated at the start of a run; those that need
+// a value from data (an `item()`, the size of a `nonzero()`) once a step has bound it.
 #pragma once
 
 #include <tenon/codegen/compile.h>
 #include <tenon/dispatch/value.h>
-#include <tenon/sym/expr.h>
+#include <tenon/sym/shape_env.h>
 
 #include <functional>
 #include <string>
@@ -57,7 +58,32 @@ struct FreeStep {
   Slot slot;
 };
 
-using Step = std::variant<AllocateStep, ViewStep, LaunchStep, CallStep, FreeStep>;
+// An unbacked symbol takes its value: the element of a tensor, or a piece of its geometry.
+struct BindStep {
+  enum class Kind : uint8_t { Item, Size, Stride, Offset } kind;
+  int32_t symbol;
+  Slot slot;
+  int32_t dim = 0;
+};
+
+// Evaluates the expressions that can be by now.
+struct EvaluateStep {
+  size_t phase;  // position in `Plan::phases`
+};
+
+// An assertion of the user's, or of an operator's, about sizes.
+struct CheckStep {
+  ExprIndex condition;
+  sym::Guard check;
+};
+
+using Step = std::variant<AllocateStep, ViewStep, LaunchStep, CallStep, FreeStep, BindStep, EvaluateStep, CheckStep>;
+
+// Expressions that are evaluated together.
+struct Phase {
+  sym::ExprProgram program;
+  std::vector<ExprIndex> results;  // where each goes
+};
 
 struct PlanOutput {
   Slot slot = -1;              // a tensor
@@ -68,8 +94,9 @@ struct Plan {
   size_t input_count = 0;
   size_t slot_count = 0;
   std::vector<sym::Expr> expressions;   // of the graph's pool
-  std::shared_ptr<void> keep_alive;     // what owns that pool
-  sym::ExprProgram program;             // all expressions
+  Ref<sym::ShapeEnv> env;               // owns that pool
+  std::vector<Phase> phases;            // the first is evaluated at the start
+  size_t symbol_count = 0;              // of the pool, where steps bind symbols
   std::vector<codegen::CompiledKernelRef> kernels;
   std::vector<Step> steps;
   std::vector<PlanOutput> outputs;

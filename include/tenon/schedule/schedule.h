@@ -1,6 +1,7 @@
 // From a functional graph to a plan: the list of passes stands in `compile_graph`.
 //
 //   decompose    composites become their parts
+//   identities   operators that change nothing go
 //   fuse         values are grouped into kernels; what stays inside one needs no memory
 //   emit         each group becomes a loop kernel
 //   compile      all kernels at once, in parallel

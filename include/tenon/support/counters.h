@@ -3,6 +3,10 @@
 //
 //   static Counter& launches = counter("kernels_launched");
 //   launches.add();
+//   int64_t so_far = launches.value();
+//   int64_t same = counters()["kernels_launched"];
+//   launches.reset();
+//   reset_counters();  // all of them
 #pragma once
 
 #include <atomic>

@@ -5,8 +5,16 @@
 // `InternalError` is ours: a condition that the code relies on did not hold. Its text names the
 // condition, the file and the line, and whatever the author of the check thought worth showing.
 //
+//   int axis = 1, rank = 2;
 //   TENON_CHECK(x.defined(), "[neg] expected a tensor, got an undefined one");
 //   TENON_ASSERT(axis < rank, "axis {} of a kernel of rank {}", axis, rank);
+//   try {
+//     if (rank > 1) fail("[vector] expected one dimension, got {}", rank);
+//   } catch (const Error& error) {            // a fault of the user's
+//     std::string text = error.what();
+//   } catch (const InternalError& error) {    // a fault of ours
+//     throw;
+//   }
 #pragma once
 
 #include <fmt/format.h>

@@ -1,7 +1,12 @@
 // Logging by topic. `TENON_LOGS=graph,guards` (or `all`) in the environment turns topics on; an unknown
 // topic is an error that lists the known ones. Lines go to standard error.
 //
-//   TENON_LOG(Kernels, "{} compiled in {:.1f} ms", name, ms);
+//   TENON_LOG(Kernels, "{} compiled in {:.1f} ms", "sum", 3.5);
+//   set_logs("recompiles,breaks");
+//   if (log_enabled(LogTopic::Breaks)) log_line(LogTopic::Breaks, "a line of that topic");
+//   set_logs("");
+//   warn_once("examples", "seen whatever topics are on");
+//   int64_t warnings = warning_count();
 #pragma once
 
 #include <fmt/format.h>

@@ -3,7 +3,13 @@
 // child, runs its ranges one after the other on its own thread. So the split depends on `count`, `grain` and
 // `num_threads()` only. An exception reaches the caller when all ranges have ended: the one of the first range.
 //
-//   parallel_for(n, 1024, [&](int64_t begin, int64_t end) { ... });
+//   std::vector<int> squares(10000);
+//   parallel_for(10000, 1024, [&](int64_t begin, int64_t end) {
+//     for (int64_t i = begin; i < end; ++i) squares[i] = int(i * i);
+//   });
+//   set_num_threads(1);
+//   int one = num_threads();
+//   set_num_threads(0);  // as many as before
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Integer and boolean expressions over symbols.
+// Integer, boolean and real expressions over symbols.
 //
 // An `Expr` is a handle to an immutable node. Nodes are interned in an `ExprPool`, in a normal form: equal
 // expressions of one pool are the same pointer, so comparing, hashing and memoising cost nothing. Building an
@@ -11,7 +11,14 @@
 // by zero is undefined. A comparison is `Eq`, `Ne` or `Le` (`a < b` becomes `a - b <= -1`) with all symbols on the
 // left and the constant on the right; booleans are 0 and 1. Negation is pushed inwards.
 //
-// What it is not: it knows no hints and no guards (`ShapeEnv` does), and no floating point.
+// Reals are doubles, and mean what eager arithmetic on doubles computes, bit for bit: they are folded and interned but
+// never rearranged. Mixing an integer with a real makes the integer real (`ToReal`). A comparison of reals is false
+// where an operand is NaN, so `!(a < b)` stays a negation. Where every step is known to be exact (an integer of at most
+// 2^53 over a power of two) a comparison, `Floor`, … of reals becomes one of integers, about which more is known.
+// A negative exponent of an integer `Pow`, and `Floor`, `Ceil`, `Round`, `Trunc` of something beyond 64 bits or NaN have no
+// value, as a division by zero has none.
+//
+// What it is not: it knows no hints and no guards (`ShapeEnv` does).
 #pragma once
 
 #include <tenon/support/error.h>
@@ -29,7 +36,14 @@
 
 namespace tenon::sym {
 
-enum class Op : uint8_t { Constant, Symbol, Add, Mul, FloorDiv, Mod, Min, Max, Eq, Ne, Lt, Le, And, Or, Not };
+enum class Op : uint8_t {
+  Constant, Symbol, Add, Mul, FloorDiv, Mod, Min, Max, Abs, Pow,  // integers; a Symbol may also be real
+  Floor, Ceil, Round, Trunc,                                      // an integer from a real; Round: halves to even
+  RealConstant, ToReal, RealAdd, RealSub, RealMul, RealDiv, RealPow, RealMin, RealMax, RealAbs, RealNeg,
+  Sqrt, Sin, Cos, Tan, Sinh, Cosh, Tanh, Asin, Acos, Atan, Exp, Log, Exp2, Log2,
+  Eq, Ne, Lt, Le, And, Or, Not,                                   // booleans
+  RealEq, RealNe, RealLt, RealLe, Same, IsInteger,                // Same: the same bits, or both NaN
+};
 
 // An inclusive range; the ends saturate at `kMin` and `kMax`, which mean "no bound".
 struct Range {
@@ -38,6 +52,13 @@ struct Range {
   int64_t min = kMin, max = kMax;
   bool single() const { return min == max; }
   bool operator==(const Range&) const = default;
+};
+
+// Where a real lies, and whether it may be NaN as well.
+struct RealRange {
+  double min = -std::numeric_limits<double>::infinity(), max = std::numeric_limits<double>::infinity();
+  bool maybe_nan = true;
+  bool operator==(const RealRange&) const = default;
 };
 
 class ExprPool;
@@ -54,7 +75,10 @@ class Expr {
   bool is_constant(int64_t value) const { return is_constant() && constant() == value; }
   bool is_symbol() const { return op() == Op::Symbol; }
   bool is_boolean() const { return op() >= Op::Eq; }
+  bool is_real() const;
+  bool is_real_constant() const { return op() == Op::RealConstant; }
   int64_t constant() const;          // of a Constant
+  double real_constant() const;      // of a RealConstant
   const std::string& name() const;   // of a Symbol
   int32_t symbol_id() const;         // of a Symbol: 0, 1, 2, … in order of creation in its pool
   std::span<const Expr> args() const;
@@ -68,7 +92,7 @@ class Expr {
   const ExprNode* node_ = nullptr;
 };
 
-// Arithmetic; both sides must belong to one pool.
+// Arithmetic; both sides must belong to one pool. With a real operand the result is real.
 Expr operator+(Expr a, Expr b);
 Expr operator-(Expr a, Expr b);
 Expr operator*(Expr a, Expr b);
@@ -80,6 +104,15 @@ Expr floor_div(Expr a, Expr b);
 Expr mod(Expr a, Expr b);
 Expr min(Expr a, Expr b);
 Expr max(Expr a, Expr b);
+Expr abs(Expr a);
+Expr pow(Expr a, Expr b);
+Expr true_div(Expr a, Expr b);  // real, also of integers
+Expr to_real(Expr a);
+Expr floor(Expr a);  // these four are integers; of an integer, itself
+Expr ceil(Expr a);
+Expr round(Expr a);
+Expr trunc(Expr a);
+Expr call(Op function, Expr a);  // Sqrt … Log2
 // Conditions, themselves expressions.
 Expr eq(Expr a, Expr b);
 Expr ne(Expr a, Expr b);
@@ -87,6 +120,8 @@ Expr lt(Expr a, Expr b);
 Expr le(Expr a, Expr b);
 Expr gt(Expr a, Expr b);
 Expr ge(Expr a, Expr b);
+Expr same(Expr a, Expr b);   // the same number; of reals the same bits, or both NaN
+Expr is_integer(Expr a);     // a real without a fraction
 Expr logical_and(Expr a, Expr b);
 Expr logical_or(Expr a, Expr b);
 Expr logical_not(Expr a);
@@ -99,8 +134,13 @@ class ExprPool {
   ExprPool& operator=(const ExprPool&) = delete;
 
   Expr constant(int64_t value);
+  Expr real_constant(double value);
   // A new symbol. `name` must be unique in the pool.
   Expr symbol(std::string_view name, Range range = {});
+  Expr real_symbol(std::string_view name);
+  // Says that an integer symbol counts elements: it may be taken to lie below 2^48 where a real is to be exact. Its
+  // range does not show that, since proofs would try the bound in vain.
+  void mark_size(Expr symbol);
   // The symbol of that name, undefined if there is none.
   Expr find_symbol(std::string_view name) const;
   int32_t symbol_count() const;
@@ -108,6 +148,7 @@ class ExprPool {
 
   // The range that the symbols' ranges and the assumed facts give to an expression.
   Range range(Expr expr) const;
+  RealRange real_range(Expr expr) const;
   // Narrows a symbol's range.
   void refine(Expr symbol, Range range);
   // Records that a condition holds: ranges are narrowed, `s0 == 2*s1` becomes a substitution, anything else
@@ -131,12 +172,16 @@ class ExprPool {
   std::unique_ptr<State> state_;
 };
 
-// The value of an expression; `symbol_values[id]` is the value of symbol `id`. Overflow wraps; division by zero
-// is an Error.
+// The value of an expression; `symbol_values[id]` is the value of symbol `id`. Overflow wraps; an expression without a
+// value (a division by zero) is an Error. Reals, symbols and results alike, are the bits of the double.
 int64_t evaluate(Expr expr, std::span<const int64_t> symbol_values);
+double evaluate_real(Expr expr, std::span<const int64_t> symbol_values);
 
 // The ids of the symbols that an expression mentions, ascending.
 std::vector<int32_t> symbols_of(Expr expr);
+
+// Whether it is made of + * FloorDiv Mod Min Max and conditions on integers alone, as the indices of kernels are.
+bool is_index_arithmetic(Expr expr);
 
 // Several expressions compiled to straight-line code that shares subexpressions; running it allocates nothing.
 class ExprProgram {
@@ -145,14 +190,18 @@ class ExprProgram {
   explicit ExprProgram(std::span<const Expr> results);
   // `results.size()` must be the number of expressions.
   void run(std::span<const int64_t> symbol_values, std::span<int64_t> results) const;
+  // The same, but false where an expression has no value; then `results` are unspecified. For guards.
+  bool try_run(std::span<const int64_t> symbol_values, std::span<int64_t> results) const;
   size_t result_count() const { return results_.size(); }
 
  private:
   struct Instruction {
     Op op;
     int32_t a, b;     // operand registers; for Symbol: a = symbol id
-    int64_t constant; // for Constant
+    int64_t constant; // for Constant and RealConstant (bits)
   };
+  template <bool Throw>
+  bool execute(std::span<const int64_t> symbol_values, std::span<int64_t> results) const;
   std::vector<Instruction> code_;
   std::vector<int32_t> results_;
 };

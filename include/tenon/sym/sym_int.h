@@ -126,6 +126,12 @@ inline SymBool operator||(const SymBool& a, bool b) { return a || SymBool(b); }
 bool statically_true(const SymBool& condition);
 // The value if it is known without asking; for passes.
 std::optional<int64_t> statically_known_int(const SymInt& value);
+namespace sym {
+std::optional<int64_t> statically_known_int(Expr expr);
+// Called on this thread for every expression that a pass asks about, with the answer. An empty one ends it.
+using StaticQueryObserver = std::function<void(const Expr&, std::optional<int64_t>)>;
+void set_static_query_observer(StaticQueryObserver observer);
+}  // namespace sym
 
 // A list of symbolic numbers, as sizes and strides are: from a braced list, a vector of numbers, or a span.
 class SymInts : public SmallVector<SymInt, 5> {
@@ -140,3 +146,6 @@ class SymInts : public SmallVector<SymInt, 5> {
 std::string str(std::span<const SymInt> list);  // "[2, s0, 3]"
 
 }  // namespace tenon
+
+// The environment makes both kinds of numbers.
+#include <tenon/sym/sym_float.h>

@@ -88,9 +88,13 @@ Value* Emitter::build_scalar(Expr expr) {
       return fold([&](Value* a, Value* b) { return b_.CreateOr(a, b); });
     case Op::Not:
       return b_.CreateXor(argument(0), b_.getInt64(1));
+    case Op::Abs:
+      return b_.CreateBinaryIntrinsic(llvm::Intrinsic::abs, argument(0), b_.getFalse());
     case Op::Constant:
     case Op::Symbol:
       return scalar_index(expr);
+    default:
+      break;
   }
   TENON_ASSERT(false, "unknown expression {}", expr.str());
 }
@@ -144,9 +148,10 @@ int Emitter::magnitude_bits(Expr expr) const {
       return magnitude_bits(args[1]);
     case Op::Min:
     case Op::Max:
+    case Op::Abs:
       return most();
     default:
-      return 1;
+      return expr.is_boolean() ? 1 : 64;
   }
 }
 
@@ -199,7 +204,9 @@ Value* Emitter::build_vector(Expr expr, int part) {
       Value* operand = argument(0);
       return b_.CreateXor(operand, llvm::ConstantInt::get(operand->getType(), 1));
     }
-    case Op::Constant:
+    case Op::Abs:
+      return b_.CreateBinaryIntrinsic(llvm::Intrinsic::abs, argument(0), b_.getFalse());
+    default:
       break;
   }
   TENON_ASSERT(false, "unknown expression {}", expr.str());

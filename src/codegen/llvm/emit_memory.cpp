@@ -97,14 +97,16 @@ std::vector<int32_t> Emitter::loop_indices(sym::Expr index) const {
   return result;
 }
 
-// What is read once and in order, beside a streaming store, is asked for in time: with a long body the processor does not
-// see far enough ahead to hide the memory's latency. Rows that are read again and again are in the cache anyway.
+// What is read in order beside a streaming store is asked for in time: with a long body the processor does not see far
+// enough ahead to hide the latency of memory, nor that of the second cache for rows that are read again and again,
+// which the streams push out of the first.
 void Emitter::prefetch(const Address& from, const Op& op) {
-  constexpr int64_t kAhead = 2048;  // bytes
-  if (!vector_ || !vector_->streaming || from.kind != Address::Contiguous || loop_indices(op.index) != streamed_over_) return;
+  if (!vector_ || !vector_->streaming || from.kind != Address::Contiguous) return;
+  const int64_t ahead = loop_indices(op.index) == streamed_over_ ? 2048 : 1024;  // bytes
   llvm::Type* element = storage_type(context_, kernel_.buffers[static_cast<size_t>(op.buffer)].dtype);
   for (int part = 0; part < vector_->parts; ++part) {
-    Value* there = b_.CreateConstGEP1_64(b_.getInt8Ty(), part_pointer(from, element, part), kAhead);
+    Value* there =
+        b_.CreateConstGEP1_64(b_.getInt8Ty(), part_pointer(from, element, part), static_cast<uint64_t>(ahead));
     b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {there->getType()},
                        {there, b_.getInt32(0), b_.getInt32(3), b_.getInt32(1)});
   }

@@ -13,6 +13,8 @@
 #include <functional>
 #include <vector>
 
+#include "error_of.h"
+
 namespace tenon::testing {
 
 inline std::vector<double> values(const Tensor& tensor) {
@@ -37,16 +39,6 @@ inline void expect_near(const Tensor& tensor, const std::vector<double>& expecte
   std::vector<double> got = values(tensor);
   ASSERT_EQ(got.size(), expected.size());
   for (size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], expected[i], tolerance) << "element " << i;
-}
-
-template <typename F>
-std::string error_of(F&& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
 }
 
 using Function = std::function<Tensor(const std::vector<Tensor>&)>;

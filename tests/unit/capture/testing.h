@@ -7,6 +7,8 @@
 
 #include <cstring>
 
+#include "error_of.h"
+
 namespace tenon::testing {
 
 // Same dtype, sizes and bits.
@@ -26,17 +28,6 @@ inline double difference(const Tensor& a, const Tensor& b) {
   double scale = b.to(kFloat64).abs().amax().item<double>();
   double gap = (a.to(kFloat64) - b.to(kFloat64)).abs().amax().item<double>();
   return gap / std::max(scale, 1e-30);
-}
-
-// Text of the Error that `run` throws; empty if it throws none.
-template <typename F>
-std::string error_of(F run) {
-  try {
-    run();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
 }
 
 }  // namespace tenon::testing

@@ -8,21 +8,15 @@
 #include <atomic>
 #include <thread>
 
+#include "error_of.h"
+
 namespace tenon::dispatch {
 namespace {
 
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 
-template <typename F>
-std::string error_of(F&& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
+using tenon::testing::error_of;
 
 int64_t call_number(const Operator& op, const Tensor& x) {
   const Value args[] = {Value(x)};
@@ -33,12 +27,14 @@ auto says(int64_t number) {
   return [number](const Tensor&) { return number; };
 }
 
+// Counts are compared by <=: operators of earlier tests that nobody refers to any more may go at any time.
+
 TEST(Library, registrations_vanish_with_it) {
   Tensor x = ones({2});
-  const Operator* op = nullptr;
+  OperatorRef op;
   {
     Library lib("reg_test");
-    op = &lib.def("one(Tensor x) -> int");
+    op = lib.def("one(Tensor x) -> int");
     lib.impl("one", says(1), "CPU");
     EXPECT_EQ(call_number(*op, x), 1);
     {
@@ -50,11 +46,22 @@ TEST(Library, registrations_vanish_with_it) {
   }
   EXPECT_EQ(find_operator_or_null("reg_test::one"), nullptr);
   EXPECT_THAT(error_of([&] { call_number(*op, x); }), HasSubstr("[reg_test::one] was removed"));
-  // Defined again with the same schema, the reference is good again.
+  {
+    Library other("reg_test");
+    other.def("one(Tensor y) -> int");
+    EXPECT_THAT(error_of([&] { call_number(*op, x); }), HasSubstr("[reg_test::one] was removed"));
+  }
+  // Defined again with the same schema, the reference is good again, if it was the last of its name.
+  OperatorRef latest;
+  {
+    Library lib("reg_test");
+    latest = lib.def("one(Tensor x, int y=1) -> int");
+  }
   Library lib("reg_test");
-  lib.def("one(Tensor x) -> int");
-  lib.impl("one", says(3), "CPU");
-  EXPECT_EQ(call_number(*op, x), 3);
+  EXPECT_EQ(&lib.def("one(Tensor x, int y=1) -> int"), latest.get());
+  lib.impl("one", [](const Tensor&, int64_t y) { return y; }, "CPU");
+  const Value args[] = {Value(x), Value(3)};
+  EXPECT_EQ(call<int64_t>(*latest, args), 3);
 }
 
 TEST(Library, errors_tell_both_places) {
@@ -170,6 +177,130 @@ TEST(Registration, leaves_nothing_behind) {
   }
   EXPECT_EQ(retired_count(), 0u);
   EXPECT_EQ(Counted::alive, 0);
+}
+
+TEST(Registration, many_names_leave_nothing_behind) {
+  // A round as before, so that what is made once is there already.
+  auto round = [](int from, int to) {
+    for (int at = from; at < to; ++at) {
+      Library lib("reg_test");
+      lib.def(fmt::format("name{}(Tensor x) -> int", at));
+      lib.impl(fmt::format("name{}", at), [counted = Counted()](const Tensor&) { return int64_t{1}; }, "CPU");
+      lib.impl(fmt::format("name{}", at), says(2), "AutogradCPU");
+    }
+  };
+  round(0, 100);
+  EXPECT_EQ(retired_count(), 0u);
+  size_t before = operator_count(), defined = all_operators().size();
+  round(100, 100100);
+  EXPECT_EQ(retired_count(), 0u);
+  EXPECT_LE(operator_count(), before);
+  EXPECT_EQ(all_operators().size(), defined);
+  EXPECT_EQ(Counted::alive, 0);
+}
+
+TEST(Registration, a_reference_keeps_an_operator) {
+  size_t before = operator_count();
+  OperatorRef kept;
+  {
+    Library lib("reg_test");
+    kept = lib.def("kept(Tensor x) -> int");
+    lib.def("dropped(Tensor x) -> int");
+    EXPECT_LE(operator_count(), before + 2);
+  }
+  EXPECT_EQ(retired_count(), 0u);
+  EXPECT_LE(operator_count(), before + 1);
+  EXPECT_EQ(kept->name(), "reg_test::kept");
+  EXPECT_FALSE(is_defined(*kept));
+  kept = nullptr;
+  EXPECT_LE(operator_count(), before);
+}
+
+TEST(Registration, a_running_call_keeps_its_operator) {
+  size_t before = operator_count();
+  auto lib = std::make_unique<Library>("reg_test");
+  auto& op = lib->def("removes_itself(Tensor x) -> int");
+  std::string name;
+  lib->impl(
+      "removes_itself",
+      [&, counted = Counted()](Call& call) {
+        lib.reset();
+        // Replaced tables that wait for this call are many by now.
+        for (int round = 0; round < 1000; ++round) Library("reg_test").def("other(Tensor x) -> int");
+        EXPECT_EQ(Counted::alive, 1);
+        name = call.op.name();
+        call.results.push_back(Value(7));
+      },
+      "CPU");
+  EXPECT_EQ(call_number(op, ones({2})), 7);
+  EXPECT_EQ(name, "reg_test::removes_itself");
+  EXPECT_EQ(retired_count(), 0u);
+  EXPECT_LE(operator_count(), before);
+  EXPECT_EQ(Counted::alive, 0);
+}
+
+TEST(Registration, what_rooms_derive_goes_with_the_operator) {
+  struct Derived {
+    Counted counted;
+    int number = 0;
+  };
+  Library lib("reg_test");
+  auto& op = lib.def("derives(Tensor x) -> int");
+  auto make = [] { return std::make_shared<Derived>(); };
+  op.derived<Derived>(make).number = 5;
+  EXPECT_EQ(op.derived<Derived>(make).number, 5);
+  EXPECT_EQ(Counted::alive, 1);
+  lib.reset();
+  EXPECT_EQ(retired_count(), 0u);
+  EXPECT_EQ(Counted::alive, 0);
+}
+
+TEST(Registration, from_many_threads_while_others_call) {
+  Library lib("reg_test");
+  lib.def("shared(Tensor x) -> int");
+  lib.impl("shared", says(1), "CPU");
+  size_t before = operator_count();
+  constexpr int kRounds = 300;
+  std::atomic<bool> stop{false};
+  std::atomic<int64_t> wrong{0}, calls{0};
+  std::vector<std::thread> callers, registrars;
+  for (int thread = 0; thread < 2; ++thread)
+    callers.emplace_back([&] {
+      Tensor x = ones({2});
+      while (!stop) {
+        wrong += call_by_name("reg_test::shared", {Value(x)})[0].integer() != 1;
+        // Comes and goes; where it is, it is whole.
+        try {
+          wrong += call_by_name("reg_test::fleeting", {Value(x)})[0].integer() != 2;
+        } catch (const Error& error) {
+          std::string_view text = error.what();
+          wrong += text.find("there is no operator") == text.npos && text.find("was removed") == text.npos &&
+                   text.find("no cpu impl") == text.npos;
+        }
+        ++calls;
+      }
+    });
+  for (int thread = 0; thread < 3; ++thread)
+    registrars.emplace_back([&, thread] {
+      for (int round = 0; round < kRounds; ++round) {
+        Library mine("reg_test");
+        std::string name = fmt::format("own{}", thread);
+        auto& op = mine.def(name + "(Tensor x) -> int");
+        mine.impl(name, says(thread), "CPU");
+        wrong += call_number(op, ones({1})) != thread;
+        if (thread == 0) {
+          mine.def("fleeting(Tensor x) -> int");
+          mine.impl("fleeting", says(2), "CPU");
+        }
+      }
+    });
+  for (std::thread& thread : registrars) thread.join();
+  while (calls < 100) std::this_thread::yield();
+  stop = true;
+  for (std::thread& thread : callers) thread.join();
+  EXPECT_EQ(wrong, 0);
+  EXPECT_EQ(retired_count(), 0u);
+  EXPECT_LE(operator_count(), before);
 }
 
 TEST(Registration, while_others_call) {

@@ -16,8 +16,9 @@ struct Matmul : testing::Test {
   ~Matmul() override { set_num_threads(0); }
 };
 
+// One per thread: tests draw inside parallel_for.
 std::mt19937& generator() {
-  static std::mt19937 engine(7);
+  thread_local std::mt19937 engine(7);
   return engine;
 }
 

@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "error_of.h"
+
 namespace tenon::library {
 namespace {
 
@@ -16,15 +18,7 @@ std::vector<double> values(const Tensor& tensor) {
   return {plain.data<double>(), plain.data<double>() + plain.numel().plain()};
 }
 
-template <typename F>
-std::string error_of(F&& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
+using tenon::testing::error_of;
 
 Tensor leaf(float value) { return tensor({value}).set_requires_grad(); }
 

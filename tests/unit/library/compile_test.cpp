@@ -1,9 +1,12 @@
 // Custom operators inside compiled functions.
+#include <tenon/dispatch/registration.h>
 #include <tenon/library/custom_op.h>
 #include <tenon/tenon.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "error_of.h"
 
 namespace tenon::library {
 namespace {
@@ -16,15 +19,7 @@ std::vector<double> values(const Tensor& tensor) {
   return {plain.data<double>(), plain.data<double>() + plain.numel().plain()};
 }
 
-template <typename F>
-std::string error_of(F&& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
+using tenon::testing::error_of;
 
 Tensor add_plainly(const Tensor& x, double by) {
   Tensor from = x.contiguous(), to = empty_like(from);
@@ -144,20 +139,29 @@ TEST(CompiledCustomOp, lists_and_dynamic_sizes) {
   EXPECT_EQ(f.compile_count(), 1);
 }
 
-struct Twice : autograd::Function<Twice> {
-  static Tensor forward(autograd::AutogradContext*, const Tensor& x) { return x * 2; }
-  static std::vector<Tensor> backward(autograd::AutogradContext*, std::vector<Tensor> grads) { return {grads[0] * 10}; }
-};
-
-TEST(CompiledFunction, keeps_the_backward_of_the_user) {
-  auto f = compile([](Tensor x) { return Twice::apply(x).sum(); });
-  Tensor x = ones({2}).set_requires_grad();
-  f(x).backward();
-  EXPECT_EQ(values(x.grad()), (std::vector<double>{10, 10}));
-  EXPECT_THAT(f.explain().breaks.at(0), HasSubstr("Twice"));
-  Tensor plain = ones({2});
-  auto g = compile([](Tensor t) { return Twice::apply(t).sum(); }, {.fullgraph = true});
-  EXPECT_EQ(g(plain).item<double>(), 4);
+TEST(CompiledCustomOp, goes_with_its_graph) {
+  EXPECT_EQ(dispatch::retired_count(), 0u);  // of tests before
+  size_t before = dispatch::operator_count();
+  Tensor x = zeros({2});
+  {
+    // The compiled function outlives the operator's definition, and says so when it is called.
+    std::function<Tensor(Tensor)> f;
+    {
+      auto bump = custom_op("compiled_test::gone", [](const Tensor& t) { t.copy_(add_plainly(t, 1)); },
+                            {.mutates = {"t"}, .names = "t"});
+      bump.register_fake([](const Tensor&) {});
+      f = compile([op = dispatch::OperatorRef(bump.op())](Tensor t) {
+        const dispatch::Value args[] = {dispatch::Value(t)};
+        dispatch::call_boxed(*op, args);
+        return t + 1;
+      });
+      EXPECT_EQ(values(f(x)), (std::vector<double>{2, 2}));
+      destroy_custom_op("compiled_test::gone");
+    }
+    EXPECT_THAT(error_of([&] { f(x); }), HasSubstr("[compiled_test::gone] was removed"));
+  }
+  EXPECT_EQ(dispatch::retired_count(), 0u);
+  EXPECT_EQ(dispatch::operator_count(), before);
 }
 
 }  // namespace

@@ -7,6 +7,8 @@
 
 #include <filesystem>
 
+#include "error_of.h"
+
 namespace tenon::library {
 namespace {
 
@@ -20,15 +22,7 @@ LoadOptions options() {
   return made;
 }
 
-template <typename F>
-std::string error_of(F&& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
+using tenon::testing::error_of;
 
 TEST(LoadInline, operators_of_a_source) {
   const std::string source = R"(

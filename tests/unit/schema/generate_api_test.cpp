@@ -1,4 +1,4 @@
-// Needs tools/generate_api/{cpp_types,generate,scan,tokens}.cpp beside the library.
+// Needs tools/generate_api/{cpp_types,example,generate,scan,tokens}.cpp beside the library.
 #include "../../../tools/generate_api/generate.h"
 
 #include <tenon/support/error.h>
@@ -52,35 +52,59 @@ OPS(creation) {
 }
 )source";
 
+TEST(GenerateApi, AnInPlaceFormByCopying) {
+  std::string header =
+      generate_text(R"(OPS(f) { op("tril(Tensor self, int diagonal=0) -> Tensor").element(f).with_inplace(); })")
+          .ops_header;
+  EXPECT_EQ(after(header, "// aten::tril_"), R"(// aten::tril_(Tensor(a!) self, int diagonal=0) -> Tensor(a!)
+//   tril_(x);
+Tensor tril_(const Tensor& self, int64_t diagonal = 0);
+
+}  // namespace tenon
+)");
+}
+
 TEST(GenerateApi, Header) {
   EXPECT_EQ(after(generate_text(kRows).ops_header, "namespace tenon {"), R"(namespace tenon {
 
 // unary (rows.cpp)
 // aten::sin(Tensor self) -> Tensor
+//   sin(x);
 Tensor sin(const Tensor& self);
 // aten::sin_(Tensor(a!) self) -> Tensor(a!)
+//   sin_(x);
 Tensor sin_(const Tensor& self);
 // aten::sin.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)
+//   sin_out(out, x);
 Tensor sin_out(const Tensor& out, const Tensor& self);
 // aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor
+//   add(x, y);
 Tensor add(const Tensor& self, const Tensor& other, const Scalar& alpha = 1);
 // aten::add_.Tensor(Tensor(a!) self, Tensor other, *, Scalar alpha=1) -> Tensor(a!)
+//   add_(x, y);
 Tensor add_(const Tensor& self, const Tensor& other, const Scalar& alpha = 1);
 // aten::add.Tensor_out(Tensor self, Tensor other, *, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)
+//   add_out(out, x, y);
 Tensor add_out(const Tensor& out, const Tensor& self, const Tensor& other, const Scalar& alpha = 1);
 // aten::where.self(Tensor condition, Tensor self, Tensor other) -> Tensor
+//   where(x > y, x, y);
 Tensor where(const Tensor& condition, const Tensor& self, const Tensor& other);
 
 // creation (rows.cpp)
 // aten::zeros(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor
+//   zeros({2, 3});
 Tensor zeros(const SymInts& size, const TensorOptions& options = {});
 // aten::sum.dim_IntList(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor
+//   sum(x);
 Tensor sum(const Tensor& self, const OptionalInts& dim = std::nullopt, bool keepdim = false, std::optional<Dtype> dtype = std::nullopt);
 // aten::fill_.Scalar(Tensor(a!) self, Scalar value) -> Tensor(a!)
+//   fill_(x, 2);
 Tensor fill_(const Tensor& self, const Scalar& value);
 // aten::max.dim(Tensor self, int dim, bool keepdim=False, str mode="a\\b") -> (Tensor values, Tensor indices)
+//   max(x, 0);
 std::tuple<Tensor, Tensor> max(const Tensor& self, int64_t dim, bool keepdim = false, std::string_view mode = "a\\b");
 // aten::seed() -> int
+//   seed();
 int64_t seed();
 
 }  // namespace tenon
@@ -91,22 +115,43 @@ TEST(GenerateApi, Methods) {
   EXPECT_EQ(after(generate_text(kRows).tensor_methods, "\n// unary"), R"(
 // unary (rows.cpp)
 // aten::sin(Tensor self) -> Tensor
+//   x.sin();
 Tensor sin() const;
 // aten::sin_(Tensor(a!) self) -> Tensor(a!)
+//   x.sin_();
 Tensor sin_() const;
 // aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor
+//   x.add(y);
 Tensor add(const Tensor& other, const Scalar& alpha = 1) const;
 // aten::add_.Tensor(Tensor(a!) self, Tensor other, *, Scalar alpha=1) -> Tensor(a!)
+//   x.add_(y);
 Tensor add_(const Tensor& other, const Scalar& alpha = 1) const;
 
 // creation (rows.cpp)
 // aten::sum.dim_IntList(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor
+//   x.sum();
 Tensor sum(const OptionalInts& dim = std::nullopt, bool keepdim = false, std::optional<Dtype> dtype = std::nullopt) const;
 // aten::fill_.Scalar(Tensor(a!) self, Scalar value) -> Tensor(a!)
+//   x.fill_(2);
 Tensor fill_(const Scalar& value) const;
 // aten::max.dim(Tensor self, int dim, bool keepdim=False, str mode="a\\b") -> (Tensor values, Tensor indices)
+//   x.max(0);
 std::tuple<Tensor, Tensor> max(int64_t dim, bool keepdim = false, std::string_view mode = "a\\b") const;
 )");
+}
+
+TEST(GenerateApi, Examples) {
+  auto example = [](const std::string& row) {
+    std::string header = generate_text(row).ops_header;
+    size_t begin = header.find("//   ") + 5;
+    return header.substr(begin, header.find('\n', begin) - begin);
+  };
+  EXPECT_EQ(example("op(\"f(Tensor self, int[] dims, Tensor[] others, Scalar? k) -> Tensor\");"),
+            "f(x, Ints{0}, {x, y}, std::nullopt);");
+  EXPECT_EQ(example("op(\"mm(Tensor self, Tensor mat2) -> Tensor\");"), "mm(x, ones({3, 2}));");
+  // What a row says itself comes first.
+  EXPECT_EQ(example("// Example: f(x, 7);\n  op(\"f(Tensor self, int odd) -> Tensor\");"), "f(x, 7);");
+  EXPECT_EQ(example("// Example: g(x);\n\nop(\"f(Tensor self) -> Tensor\");"), "f(x);");
 }
 
 TEST(GenerateApi, Bodies) {

@@ -99,7 +99,7 @@ TEST_F(ExprTest, ParsesItsText) {
   EXPECT_EQ(error([&] { pool.parse("s0 + t"); }),
             "[parse] expected a known symbol at position 5 of \"s0 + t\", got \"t\"");
   EXPECT_EQ(error([&] { pool.parse("Abs(s0, 1)"); }),
-            "[parse] expected FloorDiv, Mod, Min or Max at position 0 of \"Abs(s0, 1)\", got \"Abs(s0, 1)\"");
+            "[parse] expected a function of 2 such operands at position 0 of \"Abs(s0, 1)\", got \"Abs(s0, 1)\"");
   EXPECT_EQ(error([&] { pool.parse("s0 *"); }),
             "[parse] expected a number, a symbol or \"(\" at position 4 of \"s0 *\", got the end");
 }

@@ -52,6 +52,13 @@ inline std::optional<int64_t> evaluate(const Tree& tree, const Values& values) {
   }
   if (op == "Min") return a < b ? a : b;
   if (op == "Max") return a > b ? a : b;
+  if (op == "Abs") return a < 0 ? -a : a;
+  if (op == "Pow") {
+    if (b < 0) return std::nullopt;
+    int64_t power = 1;
+    for (int64_t i = 0; i < b; ++i) power *= a;
+    return power;
+  }
   if (op == "==") return a == b;
   if (op == "!=") return a != b;
   if (op == "<") return a < b;
@@ -70,7 +77,7 @@ inline Expr build(const Tree& tree, ExprPool& pool) {
   if (tree->op == "x") return pool.find_symbol(tree->name);
   Expr a = build(tree->args[0], pool);
   const std::string& op = tree->op;
-  if (tree->args.size() == 1) return op == "-" ? -a : logical_not(a);
+  if (tree->args.size() == 1) return op == "-" ? -a : op == "Abs" ? abs(a) : logical_not(a);
   Expr b = build(tree->args[1], pool);
   if (op == "+") return a + b;
   if (op == "-") return a - b;
@@ -79,6 +86,7 @@ inline Expr build(const Tree& tree, ExprPool& pool) {
   if (op == "Mod") return mod(a, b);
   if (op == "Min") return min(a, b);
   if (op == "Max") return max(a, b);
+  if (op == "Pow") return pow(a, b);
   if (op == "==") return eq(a, b);
   if (op == "!=") return ne(a, b);
   if (op == "<") return lt(a, b);
@@ -146,7 +154,10 @@ class Parser {
     if (std::isdigit(static_cast<unsigned char>(word[0]))) return number(std::stoll(word));
     if (!accept("(")) return symbol(word);
     Tree first = binary(0);
-    accept(",");
+    if (!accept(",")) {
+      accept(")");
+      return make(word, {first});
+    }
     Tree second = binary(0);
     accept(")");
     return make(word, {first, second});

@@ -169,12 +169,41 @@ TEST_F(ShapeEnvTest, FalseChecksAreErrors) {
   SymInt n = env->create_size(8, "size 0 of argument x"), u = env->create_unbacked({0, 3});
   env->check((n <= 9).expr(), "at most nine");
   EXPECT_TRUE(bool(n <= 9));
-  EXPECT_TRUE(env->guards().empty());
+  ASSERT_EQ(env->guards().size(), 1u) << "a promise about sizes is asked of every call";
+  EXPECT_EQ(env->guards()[0].where, "at most nine");
   EXPECT_EQ(error([&] { env->check((n <= 7).expr(), "at most seven"); }),
             "[check] at most seven: expected s0 <= 7, got\n  s0 in [2, 9]: size 0 of argument x, 8 at capture");
   EXPECT_EQ(error([&] { env->check(env->pool().constant(0), "never"); }),
             "[check] never: expected 0, got a condition that never holds");
   EXPECT_EQ(error([&] { env->check(u == 5, "five"); }), "[check] five: expected 0, got a condition that never holds");
+}
+
+TEST_F(ShapeEnvTest, TwoGuardsThatLeaveOneValue) {
+  SymInt n = env->create_size(5, "x"), m = env->create_size(8, "y");
+  EXPECT_FALSE(bool(n > 5));
+  EXPECT_EQ(statically_known_int(n), std::nullopt);
+  EXPECT_FALSE(bool(n < 5));
+  EXPECT_EQ(statically_known_int(n), 5);
+  EXPECT_EQ((n * m).maybe_constant(), std::nullopt);
+  EXPECT_EQ(env->pool().simplify((n * m).expr()), (5 * m).expr());
+  EXPECT_EQ(int64_t(n), 5);
+  EXPECT_EQ(env->guards().size(), 2u);  // pinning it asks no more
+}
+
+TEST_F(ShapeEnvTest, StaticQuestionsCanBeObserved) {
+  SymInt n = env->create_size(5, "x");
+  std::vector<std::string> seen;
+  set_static_query_observer([&](const Expr& expr, std::optional<int64_t> answer) {
+    seen.push_back(expr.str() + (answer ? fmt::format(" = {}", *answer) : ""));
+  });
+  EXPECT_EQ(tenon::statically_known_int(n + 1), std::nullopt);
+  EXPECT_EQ(statically_known_int((n % 2).expr()), std::nullopt);
+  EXPECT_EQ(int64_t(n), 5);
+  EXPECT_EQ(tenon::statically_known_int(n + 1), 6);
+  EXPECT_EQ(tenon::statically_known_int(7), 7);  // nothing to observe
+  set_static_query_observer({});
+  EXPECT_EQ(tenon::statically_known_int(n), 5);
+  EXPECT_EQ(seen, (std::vector<std::string>{"s0 + 1", "Mod(s0, 2)", "s0 + 1 = 6"}));
 }
 
 TEST_F(ShapeEnvTest, EnvironmentsDoNotMix) {

@@ -58,19 +58,23 @@ Real expm1(Real x) {
 
 Real sigmoid(Real x) {
   Real e = exp(-abs(x));
-  Real right = 1.0 / (1.0 + e);
+  Real right = quotient(number(x, 1.0), 1.0 + e);
   return select(x < 0.0, e * right, right);
 }
 
-// t / (t + 2) with t = exp(2|x|) - 1, which needs none of expm1's care: its argument is neither negative nor large, and
-// for a small one t is the polynomial itself.
+// |x| = n ln(2)/2 + r; with w = 2^n = exp(2 (|x| - r)) and t = tanh(r), exp(2|x|) = w (1 + t) / (1 - t), and so
+// tanh|x| = ((w - 1) + (w + 1) t) / ((w + 1) + (w - 1) t). Rounding keeps the lower side the larger one: never above 1.
+// One constant for ln(2)/2 will do: where n is not zero the result depends little on the argument's last digit.
 Real tanh(Real x) {
-  Real twice = abs(x) + abs(x);
-  const double limit = x.is_double() ? 40 : 20;
-  Reduced parts = reduce(select(twice > limit, limit, twice));
-  Real power = power_of_two(parts.n);
-  Real t = multiply_add(power, parts.p, power - 1.0);
-  return copy_sign(t / (t + 2.0), x);
+  const double limit = x.is_double() ? 20 : 10;
+  Real a = abs(x);
+  a = select(a > limit, limit, a);
+  Nearest n = nearest_product(a, 2 * (x.is_double() ? kLog2EF64[0] : kLog2EF32[0]));
+  Real r = multiply_add(n.real, x.is_double() ? -0x1.62e42fefa39efp-2 : -0x1.62e43p-2, a);
+  Real square = r * r;
+  Real t = multiply_add(r * square, x.is_double() ? polynomial(square, kTanhF64) : polynomial(square, kTanhF32), r);
+  Real w = power_of_two(n), less = w - 1.0, more = w + 1.0;
+  return copy_sign(quotient(multiply_add(more, t, less), multiply_add(less, t, more)), x);
 }
 
 Real sinh(Real x) {

@@ -58,6 +58,9 @@ Real multiply_add(Real a, Real b, double c);
 // coefficients[0] + x * (coefficients[1] + x * (…)).
 Real polynomial(Real x, std::span<const double> coefficients);
 
+// a / b within 1 ulp, for a finite b in 1 … 2^30 and a of at most its size, or NaN: a third of the time of a division.
+Real quotient(Real a, Real b);
+
 Real abs(Real a);
 Real square_root(Real a);
 Real floor(Real a);
@@ -115,7 +118,7 @@ Real narrow(Real a);  // double → float
 struct Nearest {
   Real real;
   Whole integer;
-  Whole raw;  // the integer in the low bits (9 of a float, 12 of a double, at least), something above
+  Whole raw;  // the integer plus the exponent's bias in the low bits (9 of a float, 12 of a double), something above
 };
 Nearest nearest(Real a);
 Nearest nearest_product(Real a, double b);  // to a*b

@@ -39,6 +39,8 @@ constexpr double kCosF32[] = {0x1.5555560000000p-5, -0x1.6c19280000000p-10, 0x1.
 constexpr double kAtanF32[] = {-0x1.5555540000000p-2, 0x1.9996b00000000p-3, -0x1.240ef60000000p-3, 0x1.b6a1ac0000000p-4, -0x1.039ea60000000p-4};
 // (asin(x) - x) / x^3 in z = x^2, |x| <= 1/2; error 5.97e-8.
 constexpr double kAsinF32[] = {0x1.5555540000000p-3, 0x1.3335bc0000000p-4, 0x1.6cf1040000000p-5, 0x1.03bcc80000000p-5, 0x1.d2b97e0000000p-7, 0x1.3b9cf40000000p-5};
+// (tanh(r) - r) / r^3 in z = r^2, |r| <= ln(2)/4; error 6.82e-8.
+constexpr double kTanhF32[] = {-0x1.554fc00000000p-2, 0x1.0c663a0000000p-3};
 // erf(x) / x in z = x^2, |x| <= 1; error 5.39e-8.
 constexpr double kErfNearF32[] = {0x1.20dd760000000p+0, -0x1.8128ba0000000p-2, 0x1.ce89340000000p-4, -0x1.c06c1c0000000p-6, 0x1.b2d0ea0000000p-8, -0x1.7adc0e0000000p-9, 0x1.9de6d40000000p-10, -0x1.bca5760000000p-12};
 // -log(erfc(x)) in x - 2.5, 1 <= x <= 4; error 1.25e-10.
@@ -55,5 +57,7 @@ constexpr double kCosF64[] = {0x1.5555555555555p-5, -0x1.6c16c16c16742p-10, 0x1.
 constexpr double kAtanF64[] = {-0x1.5555555555555p-2, 0x1.9999999999543p-3, -0x1.24924924476eep-3, 0x1.c71c7187d15aep-4, -0x1.745d096facf92p-4, 0x1.3b11e804af450p-4, -0x1.10eba090d9561p-4, 0x1.ddd7bcdbdbd3dp-5, -0x1.89e632473c7bbp-5, 0x1.456d4fc1d449dp-6, 0x1.077535643c3a1p-4, -0x1.9f3c150511aabp-3, 0x1.b2c6aa7b9075dp-3};
 // (asin(x) - x) / x^3 in z = x^2, |x| <= 1/2; error 1.11e-16.
 constexpr double kAsinF64[] = {0x1.5555555555556p-3, 0x1.3333333332c68p-4, 0x1.6db6db6e6de75p-5, 0x1.f1c71bf8efb51p-6, 0x1.6e8bb793cfdc8p-6, 0x1.1c4cac40b56a1p-6, 0x1.c9df25f2df8adp-7, 0x1.77879ac5e85c0p-7, 0x1.5651f01e2a4cep-7, 0x1.42957c4e99996p-8, 0x1.350fa6b1fbac9p-6, -0x1.18e2947c47796p-6, 0x1.f0de5dddf3b29p-6};
+// (tanh(r) - r) / r^3 in z = r^2, |r| <= ln(2)/4; error 6.72e-18.
+constexpr double kTanhF64[] = {-0x1.55555555554dfp-2, 0x1.11111110e44bdp-3, -0x1.ba1ba11858f8fp-5, 0x1.664ec7af14364p-6, -0x1.223b59188c917p-7, 0x1.c33a83d20459bp-9};
 
 }  // namespace tenon::codegen

@@ -1,0 +1,82 @@
+// Compiled once, run with any size: against torch.compile(dynamic=True) where PyTorch is installed, in a process of its own.
+#include <tenon/tenon.h>
+
+#include "bench.h"
+#include "peer.h"
+
+namespace tenon::bench {
+namespace {
+
+constexpr int kSizes = 40;
+
+Tensor softmax_sum(const Tensor& x) { return softmax(x * 2, 1).sum(1); }
+
+std::vector<Tensor> inputs() {
+  std::vector<Tensor> list;
+  for (int at = 0; at < kSizes; ++at) list.push_back(randn({64 + 8 * at, 128 + 16 * at}));
+  return list;
+}
+
+}  // namespace
+
+// First calls of all: compiling is part of it.
+BENCH(forty_sizes) {
+  std::vector<Tensor> list = inputs();
+  auto f = compile(softmax_sum, {.dynamic = Dynamic::On});
+  double start = now();
+  for (const Tensor& x : list) keep(f(x));
+  double total = now() - start;
+  std::optional<double> torch = peer_figure("forty_sizes");
+  report.add({.name = "forty_sizes_total", .value = total * 1e3, .unit = "ms", .against = torch ? "torch.compile" : "",
+              .ratio = torch ? std::optional(total / *torch) : std::nullopt, .judged = torch ? Judged::Ratio : Judged::Value,
+              .bar = torch ? std::optional(1.0) : std::nullopt});
+  report.add({.name = "forty_sizes_compiles", .value = static_cast<double>(f.compile_count()), .unit = "compiles", .bar = 1});
+  // And once more, compiled: the kernels themselves.
+  auto [compiled, eager] = time_against([&] { for (const Tensor& x : list) keep(f(x)); },
+                                        [&] { for (const Tensor& x : list) keep(softmax_sum(x)); }, {.count = 7, .calls = 1});
+  std::optional<double> warm = peer_figure("forty_sizes_warm");
+  report.add({.name = "forty_sizes_warm", .value = compiled.median * 1e3, .unit = "ms", .against = warm ? "torch.compile" : "eager",
+              .ratio = compiled.median / warm.value_or(eager.median), .judged = Judged::Ratio});
+}
+
+// The guards of a function that does nothing: all that is left of a call.
+BENCH(guards) {
+  auto pair = compile([](Tensor x, Tensor) { return x; });
+  Tensor x = randn({4, 4}), y = randn({4, 4});
+  auto plain = [](Tensor a, Tensor) { return a; };
+  auto [guarded, bare] = time_against([&] { keep(pair(x, y)); }, [&] { keep(plain(x, y)); }, {.warm_up = 100, .count = 31});
+  report.add({.name = "guards_two_tensors", .value = (guarded.median - bare.median) * 1e9, .unit = "ns", .bar = 200});
+
+  struct Wide : nn::Module {
+    std::vector<Cell<Tensor>> weights;
+    Wide() {
+      for (int at = 0; at < 200; ++at) weights.push_back(parameter(fmt::format("w{}", at), randn({4})));
+    }
+    Tensor operator()(const Tensor& input) const {
+      for (const Cell<Tensor>& weight : weights) (void)weight.get();
+      return input;
+    }
+  } wide;
+  auto module = compile([&](Tensor input) { return wide(input); });
+  module(x);
+  Timing timing = time_rounds([&] { keep(module(x)); }, {.warm_up = 100, .count = 31});
+  report.add({.name = "guards_200_parameters", .value = timing.median * 1e6, .unit = "us", .bar = 5});
+}
+
+// Capture alone: the backend returns its first input.
+BENCH(capture) {
+  std::vector<nn::Linear> layers;
+  for (int at = 0; at < 20; ++at) layers.emplace_back(16, 16);
+  auto body = [&](Tensor x) {
+    for (const nn::Linear& layer : layers) x = relu(layer(x));
+    return x;
+  };
+  auto nothing = [](const graph::Graph&) -> GraphFunction {
+    return [](std::span<const Tensor> given, std::span<const int64_t>) { return std::vector<dispatch::Value>{dispatch::Value(Tensor(given[0]))}; };
+  };
+  Tensor x = randn({8, 16});
+  Timing timing = time_rounds([&] { compile(body, {.backend = nothing})(x); }, {.count = 9, .calls = 1});
+  report.add({.name = "capture_20_layer_mlp", .value = timing.median * 1e3, .unit = "ms", .bar = 10});
+}
+
+}  // namespace tenon::bench

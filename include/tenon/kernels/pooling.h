@@ -1,0 +1,32 @@
+// Windows that slide over the last dimensions.
+#pragma once
+
+#include <tenon/core/tensor.h>
+
+namespace tenon::kernels {
+
+// The window of one output position along one dimension: positions start, start + step, … before end, all inside the
+// input.
+struct Window {
+  int64_t start, end, step = 1;
+  int64_t divisor = 0;  // of an average: how many positions it counts for, those outside included
+};
+using Windows = std::vector<std::vector<Window>>;  // by pooled dimension, then by output position
+
+// Windows of `kernel` elements every `stride`, over `size` elements with `padding` at both ends.
+std::vector<Window> sliding_windows(int64_t size, int64_t kernel, int64_t stride, int64_t padding, int64_t dilation,
+                                    int64_t count);
+// As many windows as asked for, that cover everything as evenly as can be.
+std::vector<Window> even_windows(int64_t size, int64_t count);
+
+// The largest element of each window, a NaN being larger than everything, and its row-major position within the pooled
+// dimensions.
+void max_pool(const Tensor& self, const Windows& windows, const Tensor& out, const Tensor& indices);
+
+// The sum of each window's elements over the product of its divisors, or over `divisor` if that is not 0.
+void average_pool(const Tensor& self, const Windows& windows, int64_t divisor, const Tensor& out);
+// What each element of an average's input contributed: `grad` shared out over the windows, into `out` of the input's
+// shape.
+void average_pool_backward(const Tensor& grad, const Windows& windows, int64_t divisor, const Tensor& out);
+
+}  // namespace tenon::kernels

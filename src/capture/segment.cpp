@@ -1,0 +1,54 @@
+#include "segment.h"
+
+#include <bit>
+
+namespace tenon::capture {
+
+using dispatch::Value;
+
+std::vector<Value> Segment::run_graph(Frame& frame) const {
+  SmallVector<Tensor, 8> given;
+  for (const InputRef& input : inputs)
+    given.push_back(input.is_register ? frame.registers[static_cast<size_t>(input.index)] : frame.inputs[static_cast<size_t>(input.index)]);
+  std::vector<Value> results = compiled.run(given.span(), frame.symbols.span());
+  if (register_count == 0 && bound.empty()) return results;
+  for (size_t at = 0; at < register_count; ++at) frame.registers.push_back(results[at].take_tensor());
+  size_t first = results.size() - bound.size();
+  for (size_t at = 0; at < bound.size(); ++at) {
+    auto id = static_cast<size_t>(bound[at]);
+    while (frame.symbols.size() <= id) frame.symbols.push_back(0);
+    frame.symbols[id] = graph::symbol_bits(results[first + at]);
+  }
+  results.resize(first);
+  results.erase(results.begin(), results.begin() + static_cast<ptrdiff_t>(register_count));
+  return results;
+}
+
+void Segment::run_end(Frame& frame, std::span<Value> tensors) const {
+  if (std::holds_alternative<Read>(end)) {
+    dispatch::ExcludeKeys below(KeySet{DispatchKey::Capture});
+    Scalar value = tensors[0].tensor().item();
+    frame.numbers.push_back(value.is_real() ? std::bit_cast<int64_t>(value.real()) : value.to_int());
+  } else if (const auto* act = std::get_if<Act>(&end)) {
+    std::vector<Tensor> given;
+    for (Value& tensor : tensors) given.push_back(tensor.take_tensor());
+    for (Tensor& result : act->run(given)) frame.registers.push_back(std::move(result));
+  }
+}
+
+std::vector<Value> Segment::run(Frame& frame) const {
+  std::vector<Value> results = run_graph(frame);
+  const auto* returned = std::get_if<Return>(&end);
+  if (!returned) {
+    run_end(frame, results);
+    return {};
+  }
+  if (returned->results.empty()) return results;
+  std::vector<Value> all;
+  all.reserve(returned->results.size());
+  size_t next = 0;
+  for (const std::optional<Value>& constant : returned->results) all.push_back(constant ? *constant : std::move(results[next++]));
+  return all;
+}
+
+}  // namespace tenon::capture

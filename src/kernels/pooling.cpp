@@ -1,0 +1,174 @@
+#include <tenon/kernels/pooling.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "kernels/strided.h"
+
+namespace tenon::kernels {
+namespace {
+
+template <typename T>
+bool is_nan(T value) {
+  if constexpr (std::is_floating_point_v<T>) return std::isnan(value);
+  return false;
+}
+
+// A tensor as planes of the last `pooled` dimensions.
+struct Planes {
+  Ints outer, outer_strides, inner, inner_strides;
+  int64_t count = 1;
+  Planes(const Tensor& tensor, size_t pooled) {
+    auto rank = static_cast<size_t>(tensor.dim());
+    for (size_t dim = 0; dim < rank; ++dim) {
+      bool in = dim + pooled >= rank;
+      (in ? inner : outer).push_back(tensor.sizes()[dim]);
+      (in ? inner_strides : outer_strides).push_back(tensor.strides()[dim]);
+      if (!in) count *= tensor.sizes()[dim];
+    }
+  }
+  int64_t start(int64_t plane) const { return offset_of(plane, outer, outer_strides); }
+};
+
+int64_t product(const Ints& sizes) {
+  int64_t count = 1;
+  for (int64_t size : sizes) count *= size;
+  return count;
+}
+
+// Calls visit(offset, position) for every element of the windows chosen by `at`; up to three dimensions.
+template <typename Visit>
+void each_in_window(const Windows& windows, const Ints& at, const Planes& planes, Visit&& visit) {
+  static constexpr Window kWhole{0, 1, 1, 1};
+  Window w[3] = {kWhole, kWhole, kWhole};
+  int64_t stride[3] = {0, 0, 0}, size[3] = {1, 1, 1};
+  size_t lead = 3 - windows.size();
+  for (size_t dim = 0; dim < windows.size(); ++dim) {
+    w[lead + dim] = windows[dim][static_cast<size_t>(at[dim])];
+    stride[lead + dim] = planes.inner_strides[dim];
+    size[lead + dim] = planes.inner[dim];
+  }
+  for (int64_t i = w[0].start; i < w[0].end; i += w[0].step)
+    for (int64_t j = w[1].start; j < w[1].end; j += w[1].step)
+      for (int64_t k = w[2].start; k < w[2].end; k += w[2].step)
+        visit(i * stride[0] + j * stride[1] + k * stride[2], (i * size[1] + j) * size[2] + k);
+}
+
+double divisor_of(const Windows& windows, const Ints& at, int64_t divisor) {
+  if (divisor != 0) return static_cast<double>(divisor);
+  int64_t count = 1;
+  for (size_t dim = 0; dim < windows.size(); ++dim) count *= windows[dim][static_cast<size_t>(at[dim])].divisor;
+  return static_cast<double>(count);
+}
+
+// Calls visit(plane, coordinates of an output position, its offset in that plane of `out`), planes shared among
+// threads.
+template <typename Visit>
+void each_output(const Planes& out, int64_t work, Visit&& visit) {
+  int64_t positions = product(out.inner);
+  parallel_for(out.count, std::max<int64_t>(1, kGrain / std::max<int64_t>(1, work)), [&](int64_t begin, int64_t end) {
+    Ints at;
+    at.resize(out.inner.size(), 0);
+    for (int64_t plane = begin; plane < end; ++plane) {
+      std::fill(at.begin(), at.end(), 0);
+      for (int64_t position = 0; position < positions; ++position) {
+        int64_t offset = out.start(plane);
+        for (size_t dim = 0; dim < at.size(); ++dim) offset += at[dim] * out.inner_strides[dim];
+        visit(plane, at, offset);
+        for (size_t dim = at.size(); dim-- > 0;) {
+          if (++at[dim] < out.inner[dim]) break;
+          at[dim] = 0;
+        }
+      }
+    }
+  });
+}
+
+}  // namespace
+
+std::vector<Window> sliding_windows(int64_t size, int64_t kernel, int64_t stride, int64_t padding, int64_t dilation,
+                                    int64_t count) {
+  std::vector<Window> windows;
+  for (int64_t at = 0; at < count; ++at) {
+    int64_t start = at * stride - padding, end = std::min(start + (kernel - 1) * dilation + 1, size + padding);
+    Window w{start, std::min(end, size), dilation, end - start};
+    if (w.start < 0) w.start += (-w.start + dilation - 1) / dilation * dilation;
+    windows.push_back(w);
+  }
+  return windows;
+}
+
+std::vector<Window> even_windows(int64_t size, int64_t count) {
+  std::vector<Window> windows;
+  for (int64_t at = 0; at < count; ++at) {
+    int64_t start = at * size / count, end = ((at + 1) * size + count - 1) / count;
+    windows.push_back({start, end, 1, end - start});
+  }
+  return windows;
+}
+
+void max_pool(const Tensor& self, const Windows& windows, const Tensor& out, const Tensor& indices) {
+  Planes source(self, windows.size()), target(out, windows.size());
+  with_element_type(self.dtype(), [&]<typename T>() {
+    using Wide = decltype(widen(T()));
+    const T* from = self.data<T>();
+    T* to = out.data<T>();
+    auto* place = indices.data<int64_t>();
+    each_output(target, product(source.inner), [&](int64_t plane, const Ints& at, int64_t offset) {
+      const T* in = from + source.start(plane);
+      int64_t best = -1;
+      Wide largest{};
+      each_in_window(windows, at, source, [&](int64_t where, int64_t position) {
+        Wide value = widen(in[where]);
+        if (best >= 0 && !(value > largest) && !(is_nan(value) && !is_nan(largest))) return;
+        best = position;
+        largest = value;
+      });
+      // `out` and `indices` have the same strides.
+      to[offset] = narrow<T>(largest);
+      place[offset] = std::max<int64_t>(best, 0);
+    });
+  });
+}
+
+void average_pool(const Tensor& self, const Windows& windows, int64_t divisor, const Tensor& out) {
+  Planes source(self, windows.size()), target(out, windows.size());
+  with_element_type(self.dtype(), [&]<typename T>() {
+    using Wide = decltype(widen(T()));
+    const T* from = self.data<T>();
+    T* to = out.data<T>();
+    each_output(target, product(source.inner), [&](int64_t plane, const Ints& at, int64_t offset) {
+      const T* in = from + source.start(plane);
+      Wide total{};
+      each_in_window(windows, at, source,
+                     [&](int64_t where, int64_t) { total = static_cast<Wide>(total + widen(in[where])); });
+      to[offset] = narrow<T>(static_cast<Wide>(total / static_cast<Wide>(divisor_of(windows, at, divisor))));
+    });
+  });
+}
+
+void average_pool_backward(const Tensor& grad, const Windows& windows, int64_t divisor, const Tensor& out) {
+  Planes source(out, windows.size()), target(grad, windows.size());
+  with_element_type(grad.dtype(), [&]<typename T>() {
+    using Wide = decltype(widen(T()));
+    // Halves are added up in float32 and rounded once.
+    Tensor wide = std::is_same_v<T, Wide> ? out : core::allocate(out.sizes(), out.strides(), kFloat32, kCPU);
+    const T* from = grad.data<T>();
+    Wide* to = wide.data<Wide>();
+    Strided all(wide);
+    parallel_for(all.count, kGrain, [&](int64_t begin, int64_t end) {
+      for (int64_t at = begin; at < end; ++at) to[offset_of(at, all.sizes, all.strides)] = Wide{};
+    });
+    each_output(target, product(source.inner), [&](int64_t plane, const Ints& at, int64_t offset) {
+      Wide* place = to + source.start(plane);
+      auto share = static_cast<Wide>(widen(from[offset]) / static_cast<Wide>(divisor_of(windows, at, divisor)));
+      each_in_window(windows, at, source,
+                     [&](int64_t where, int64_t) { place[where] = static_cast<Wide>(place[where] + share); });
+    });
+    if constexpr (!std::is_same_v<T, Wide>)
+      copy_elements(wide.data<Wide>(), Strided(wide), out.data<T>(), Strided(out));
+  });
+}
+
+}  // namespace tenon::kernels

@@ -1,0 +1,72 @@
+#include <tenon/kernels/sort.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "kernels/strided.h"
+
+namespace tenon::kernels {
+namespace {
+
+template <typename T>
+bool is_nan(T value) {
+  if constexpr (std::is_floating_point_v<T>) return std::isnan(value);
+  return false;
+}
+
+// Whether `a` stands before `b`; equal ones by their places, so that any method gives the stable order.
+template <typename T>
+struct Before {
+  const T* elements;
+  bool descending;
+  bool operator()(int64_t a, int64_t b) const {
+    T x = elements[a], y = elements[b];
+    bool x_nan = is_nan(x), y_nan = is_nan(y);
+    if (x_nan != y_nan) return descending ? x_nan : y_nan;
+    if (!x_nan && x != y) return descending ? y < x : x < y;
+    return a < b;
+  }
+};
+
+template <typename T>
+void sort_lines(const Tensor& self, size_t dim, bool descending, const Tensor& values, const Tensor& indices) {
+  Strided source(self), target(values), places(indices);
+  int64_t length = source.sizes[dim], kept = target.sizes[dim];
+  if (target.count == 0) return;
+  Ints sizes = without(source.sizes, dim), from_strides = without(source.strides, dim),
+       to_strides = without(target.strides, dim), place_strides = without(places.strides, dim);
+  const T* from = self.data<T>();
+  T* to = values.data<T>();
+  auto* place = indices.data<int64_t>();
+  using Wide = decltype(widen(T()));
+  parallel_for(source.count / length, std::max<int64_t>(1, kGrain / length), [&](int64_t begin, int64_t end) {
+    auto elements = std::make_unique<Wide[]>(static_cast<size_t>(length));
+    std::vector<int64_t> order(static_cast<size_t>(length));
+    Before<Wide> before{elements.get(), descending};
+    for (int64_t line = begin; line < end; ++line) {
+      const T* in = from + offset_of(line, sizes, from_strides);
+      for (int64_t i = 0; i < length; ++i) elements[static_cast<size_t>(i)] = widen(in[i * source.strides[dim]]);
+      std::iota(order.begin(), order.end(), 0);
+      if (kept < length)
+        std::partial_sort(order.begin(), order.begin() + kept, order.end(), before);
+      else
+        std::sort(order.begin(), order.end(), before);
+      T* out = to + offset_of(line, sizes, to_strides);
+      int64_t* out_place = place + offset_of(line, sizes, place_strides);
+      for (int64_t i = 0; i < kept; ++i) {
+        out[i * target.strides[dim]] = in[order[static_cast<size_t>(i)] * source.strides[dim]];
+        out_place[i * places.strides[dim]] = order[static_cast<size_t>(i)];
+      }
+    }
+  });
+}
+
+}  // namespace
+
+void sort(const Tensor& self, int64_t dim, bool descending, const Tensor& values, const Tensor& indices) {
+  with_element_type(self.dtype(),
+                    [&]<typename T>() { sort_lines<T>(self, static_cast<size_t>(dim), descending, values, indices); });
+}
+
+}  // namespace tenon::kernels

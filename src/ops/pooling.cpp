@@ -1,0 +1,270 @@
+// Windows that slide over the last dimensions.
+#include <tenon/kernels/pooling.h>
+#include <tenon/ops/table.h>
+#include <tenon/sym/size_rules.h>
+
+#include <algorithm>
+
+namespace tenon::ops {
+namespace {
+
+using kernels::Windows;
+
+// A list of one number for all pooled dimensions, or of one for each.
+Ints numbers_for(const dispatch::Value& value, size_t dims, std::string_view what, std::string_view op_name) {
+  Ints numbers = value.ints();
+  if (numbers.size() == 1)
+    while (numbers.size() < dims) numbers.push_back(numbers[0]);
+  TENON_CHECK(numbers.size() == dims, "[{}] expected {} of 1 or {} numbers, got {}", op_name, what, dims,
+              numbers.size());
+  return numbers;
+}
+
+const Tensor& pooled_input(const Arguments& arguments, std::string_view name, size_t dims) {
+  const Tensor& self = arguments.tensor(name);
+  std::string_view op_name = arguments.op().brief_name();
+  TENON_CHECK(self.defined(), "[{}] expected a tensor, got an undefined one", op_name);
+  auto rank = static_cast<size_t>(self.dim());
+  TENON_CHECK(rank == dims + 1 || rank == dims + 2, "[{}] expected a tensor of {} or {} dimensions, got {}", op_name,
+              dims + 1, dims + 2, self.description());
+  TENON_CHECK(self.dtype() != kBool, "[{}] expected a tensor of numbers, got {}", op_name, self.description());
+  return self;
+}
+
+struct Sliding {
+  Ints kernel, stride, padding, dilation;
+  bool ceil = false;
+};
+
+Sliding sliding_of(const Arguments& arguments, size_t dims) {
+  std::string_view op_name = arguments.op().brief_name();
+  Sliding s;
+  s.kernel = numbers_for(arguments["kernel_size"], dims, "a kernel_size", op_name);
+  // No stride means windows side by side.
+  s.stride =
+      arguments["stride"].ints().empty() ? s.kernel : numbers_for(arguments["stride"], dims, "a stride", op_name);
+  s.padding = numbers_for(arguments["padding"], dims, "a padding", op_name);
+  s.dilation = arguments.has("dilation") ? numbers_for(arguments["dilation"], dims, "a dilation", op_name)
+                                         : Ints(std::vector<int64_t>(dims, 1));
+  s.ceil = arguments.boolean("ceil_mode");
+  for (size_t dim = 0; dim < dims; ++dim) {
+    TENON_CHECK(s.kernel[dim] > 0 && s.stride[dim] > 0 && s.dilation[dim] > 0,
+                "[{}] expected a kernel_size, stride and dilation of at least 1, got {}, {} and {}", op_name,
+                s.kernel[dim], s.stride[dim], s.dilation[dim]);
+    TENON_CHECK(s.padding[dim] >= 0 && s.padding[dim] * 2 <= s.kernel[dim],
+                "[{}] expected a padding of at most half of the kernel_size {}, got {}", op_name, s.kernel[dim],
+                s.padding[dim]);
+  }
+  return s;
+}
+
+SymInt window_count(const SymInt& size, const Sliding& s, size_t dim, std::string_view op_name) {
+  SymInt reach = size + 2 * s.padding[dim] - s.dilation[dim] * (s.kernel[dim] - 1) - 1;
+  TENON_CHECK(expect(reach >= 0), "[{}] a window of {} does not fit into {} elements", op_name,
+              s.dilation[dim] * (s.kernel[dim] - 1) + 1, (size + 2 * s.padding[dim]).str());
+  if (!s.ceil) return reach / SymInt(s.stride[dim]) + 1;
+  SymInt count = (reach + s.stride[dim] - 1) / SymInt(s.stride[dim]) + 1;
+  // The last window must start inside the input or the padding before it.
+  return bool((count - 1) * s.stride[dim] >= size + s.padding[dim]) ? count - 1 : count;
+}
+
+SymInts slid_sizes(const SymInts& sizes, const Sliding& s, std::string_view op_name) {
+  SymInts result = sizes;
+  size_t lead = sizes.size() - s.kernel.size();
+  for (size_t dim = 0; dim < s.kernel.size(); ++dim)
+    result[lead + dim] = window_count(sizes[lead + dim], s, dim, op_name);
+  return result;
+}
+
+// For an input of `sizes` and an output of `counts`, both with the pooled dimensions last.
+Windows sliding(std::span<const int64_t> sizes, std::span<const int64_t> counts, const Sliding& s,
+                bool count_padding = true) {
+  Windows windows;
+  size_t dims = s.kernel.size();
+  for (size_t dim = 0; dim < dims; ++dim) {
+    windows.push_back(kernels::sliding_windows(sizes[sizes.size() - dims + dim], s.kernel[dim], s.stride[dim],
+                                               s.padding[dim], s.dilation[dim], counts[counts.size() - dims + dim]));
+    if (!count_padding)
+      for (kernels::Window& w : windows.back()) w.divisor = w.end - w.start;
+  }
+  return windows;
+}
+
+Windows even(std::span<const int64_t> sizes, std::span<const int64_t> counts, size_t dims) {
+  Windows windows;
+  for (size_t dim = 0; dim < dims; ++dim)
+    windows.push_back(kernels::even_windows(sizes[sizes.size() - dims + dim], counts[counts.size() - dims + dim]));
+  return windows;
+}
+
+std::vector<TensorMeta> with_places(const Tensor& self, const SymInts& sizes) {
+  return {TensorMeta::contiguous(sizes, self.dtype(), self.device()),
+          TensorMeta::contiguous(sizes, kInt64, self.device())};
+}
+
+std::vector<TensorMeta> adaptive_shape(const Arguments& arguments, size_t dims, bool places) {
+  const Tensor& self = pooled_input(arguments, "self", dims);
+  std::string_view op_name = arguments.op().brief_name();
+  SymInts sizes = self.sym_sizes(), wanted = arguments["output_size"].sym_ints();
+  if (wanted.size() == 1)
+    while (wanted.size() < dims) wanted.push_back(wanted[0]);
+  TENON_CHECK(wanted.size() == dims, "[{}] expected an output_size of 1 or {} numbers, got {}", op_name, dims,
+              str(wanted));
+  for (size_t dim = 0; dim < dims; ++dim) {
+    SymInt& size = sizes[sizes.size() - dims + dim];
+    TENON_CHECK(expect(wanted[dim] >= 0), "[{}] expected sizes of at least 0, got {}", op_name, str(wanted));
+    TENON_CHECK(!statically_true(size == 0) || statically_true(wanted[dim] == 0), "[{}] nothing can be pooled from {}",
+                op_name, self.description());
+    size = wanted[dim];
+  }
+  if (places) return with_places(self, sizes);
+  TENON_CHECK(is_floating(self.dtype()), "[{}] expected a floating point tensor, got {}", op_name, self.description());
+  return {TensorMeta::contiguous(sizes, self.dtype(), self.device())};
+}
+
+// Each gradient to the element that was the largest of its window.
+Tensor places_grad(Grad& g, size_t dims) {
+  SymInts sizes = g.sizes("self"), flat = sizes, taken;
+  SymInt plane = 1;
+  for (size_t dim = 0; dim < dims; ++dim) {
+    plane *= flat.back();
+    flat.pop_back();
+  }
+  taken = flat;
+  flat.push_back(plane);
+  taken.push_back(-1);
+  Tensor places = g.saved("indices");
+  for (const SymInt& size : places.sym_sizes())
+    if (statically_true(size == 0)) return zeros(sizes, TensorOptions(g.dtype("self"), g.grad().device()));
+  Tensor base = zeros(flat, TensorOptions(g.dtype("self"), g.grad().device()));
+  return view(scatter_add(base, -1, reshape(places, taken), reshape(g.grad(), taken)), sizes);
+}
+
+int64_t divisor_of(const dispatch::Value& value) {
+  if (value.is_none()) return 0;
+  TENON_CHECK(value.integer() != 0, "[avg_pool2d] expected a divisor_override other than 0");
+  return value.integer();
+}
+
+std::vector<TensorMeta> sized_like(const Arguments& arguments) {
+  const Tensor& grad = arguments.tensor("grad_output");
+  return {TensorMeta::contiguous(arguments["input_size"].sym_ints(), grad.dtype(), grad.device())};
+}
+
+}  // namespace
+
+OPS(max_pooling) {
+  op("max_pool2d_with_indices(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=[0, 0], int[2] "
+     "dilation=[1, 1], "
+     "bool ceil_mode=False) -> (Tensor result, Tensor indices)")
+      .kernel([](const Arguments& arguments, std::span<Tensor> outputs) {
+        const Tensor& self = arguments.tensor("self");
+        kernels::max_pool(self, sliding(self.sizes(), outputs[0].sizes(), sliding_of(arguments, 2)), outputs[0],
+                          outputs[1]);
+      })
+      .shape([](const Arguments& arguments) {
+        const Tensor& self = pooled_input(arguments, "self", 2);
+        return with_places(self, slid_sizes(self.sym_sizes(), sliding_of(arguments, 2), "max_pool2d"));
+      })
+      .grad("self", saves("indices"), [](Grad& g) { return places_grad(g, 2); })
+      .not_differentiable("indices");
+  op("max_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=[0, 0], int[2] dilation=[1, 1], "
+     "bool ceil_mode=False) "
+     "-> Tensor")
+      .decompose([](const Tensor& self, const Ints& kernel_size, const Ints& stride, const Ints& padding,
+                    const Ints& dilation, bool ceil_mode) {
+        return std::get<0>(max_pool2d_with_indices(self, kernel_size, stride, padding, dilation, ceil_mode));
+      });
+  op("adaptive_max_pool2d(Tensor self, int[2] output_size) -> (Tensor result, Tensor indices)")
+      .kernel([](const Arguments& arguments, std::span<Tensor> outputs) {
+        const Tensor& self = arguments.tensor("self");
+        kernels::max_pool(self, even(self.sizes(), outputs[0].sizes(), 2), outputs[0], outputs[1]);
+      })
+      .shape([](const Arguments& arguments) { return adaptive_shape(arguments, 2, true); })
+      .grad("self", saves("indices"), [](Grad& g) { return places_grad(g, 2); })
+      .not_differentiable("indices");
+  op("adaptive_max_pool3d(Tensor self, int[3] output_size) -> (Tensor result, Tensor indices)")
+      .kernel([](const Arguments& arguments, std::span<Tensor> outputs) {
+        const Tensor& self = arguments.tensor("self");
+        kernels::max_pool(self, even(self.sizes(), outputs[0].sizes(), 3), outputs[0], outputs[1]);
+      })
+      .shape([](const Arguments& arguments) { return adaptive_shape(arguments, 3, true); })
+      .grad("self", saves("indices"), [](Grad& g) { return places_grad(g, 3); })
+      .not_differentiable("indices");
+}
+
+OPS(average_pooling) {
+  op("avg_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=[0, 0], bool ceil_mode=False, "
+     "bool count_include_pad=True, int? divisor_override=None) -> Tensor")
+      .kernel([](const Arguments& arguments, std::span<Tensor> outputs) {
+        const Tensor& self = arguments.tensor("self");
+        Windows windows =
+            sliding(self.sizes(), outputs[0].sizes(), sliding_of(arguments, 2), arguments.boolean("count_include_pad"));
+        kernels::average_pool(self, windows, divisor_of(arguments["divisor_override"]), outputs[0]);
+      })
+      .shape([](const Arguments& arguments) {
+        const Tensor& self = pooled_input(arguments, "self", 2);
+        TENON_CHECK(is_floating(self.dtype()), "[avg_pool2d] expected a floating point tensor, got {}",
+                    self.description());
+        divisor_of(arguments["divisor_override"]);
+        return std::vector{TensorMeta::contiguous(slid_sizes(self.sym_sizes(), sliding_of(arguments, 2), "avg_pool2d"),
+                                                  self.dtype(), self.device())};
+      })
+      .grad("self", saves(), [](Grad& g) {
+        const dispatch::Value& divisor = g.argument("divisor_override");
+        return _avg_pool2d_backward(g.grad(), g.sizes("self"), g.argument("kernel_size").ints(),
+                                    g.argument("stride").ints(), g.argument("padding").ints(),
+                                    g.argument("ceil_mode").boolean(), g.argument("count_include_pad").boolean(),
+                                    divisor.is_none() ? std::nullopt : std::optional(divisor.integer()));
+      });
+  op("_avg_pool2d_backward(Tensor grad_output, SymInt[] input_size, int[2] kernel_size, int[2] stride, int[2] padding, "
+     "bool ceil_mode, "
+     "bool count_include_pad, int? divisor_override) -> Tensor")
+      .kernel([](const Arguments& arguments, std::span<Tensor> outputs) {
+        const Tensor& grad = arguments.tensor("grad_output");
+        Windows windows =
+            sliding(outputs[0].sizes(), grad.sizes(), sliding_of(arguments, 2), arguments.boolean("count_include_pad"));
+        kernels::average_pool_backward(grad, windows, divisor_of(arguments["divisor_override"]), outputs[0]);
+      })
+      .shape([](const Arguments& arguments) {
+        pooled_input(arguments, "grad_output", 2);
+        return sized_like(arguments);
+      })
+      .grad("grad_output", saves(), [](Grad& g) {
+        const dispatch::Value& divisor = g.argument("divisor_override");
+        return avg_pool2d(g.grad(), g.argument("kernel_size").ints(), g.argument("stride").ints(),
+                          g.argument("padding").ints(), g.argument("ceil_mode").boolean(),
+                          g.argument("count_include_pad").boolean(),
+                          divisor.is_none() ? std::nullopt : std::optional(divisor.integer()));
+      });
+  op("adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor")
+      .decompose([](const Tensor& self, const SymInts& output_size) {
+        bool one = !output_size.empty() && std::all_of(output_size.begin(), output_size.end(),
+                                                       [](const SymInt& s) { return statically_true(s == 1); });
+        if (one && self.defined() && (self.dim() == 3 || self.dim() == 4) && is_floating(self.dtype()))
+          return mean(self, OptionalInts(Ints{-2, -1}), true);
+        return _adaptive_avg_pool2d(self, output_size);
+      });
+  op("_adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor")
+      .kernel([](const Arguments& arguments, std::span<Tensor> outputs) {
+        const Tensor& self = arguments.tensor("self");
+        kernels::average_pool(self, even(self.sizes(), outputs[0].sizes(), 2), 0, outputs[0]);
+      })
+      .shape([](const Arguments& arguments) { return adaptive_shape(arguments, 2, false); })
+      .grad("self", saves(), [](Grad& g) { return _adaptive_avg_pool2d_backward(g.grad(), g.sizes("self")); });
+  op("_adaptive_avg_pool2d_backward(Tensor grad_output, SymInt[] input_size) -> Tensor")
+      .kernel([](const Arguments& arguments, std::span<Tensor> outputs) {
+        const Tensor& grad = arguments.tensor("grad_output");
+        kernels::average_pool_backward(grad, even(outputs[0].sizes(), grad.sizes(), 2), 0, outputs[0]);
+      })
+      .shape([](const Arguments& arguments) {
+        pooled_input(arguments, "grad_output", 2);
+        return sized_like(arguments);
+      })
+      .grad("grad_output", saves(), [](Grad& g) {
+        SymInts sizes = g.sizes("grad_output");
+        return _adaptive_avg_pool2d(g.grad(), SymInts{sizes[sizes.size() - 2], sizes[sizes.size() - 1]});
+      });
+}
+
+}  // namespace tenon::ops

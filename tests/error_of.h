@@ -1,0 +1,21 @@
+// The text of an error, for tests that look at it.
+#pragma once
+
+#include <tenon/support/error.h>
+
+#include <string>
+
+namespace tenon::testing {
+
+// What the Error says that `run` throws; "no error" if it throws none.
+template <typename F>
+std::string error_of(F&& run) {
+  try {
+    run();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+}  // namespace tenon::testing

@@ -1,0 +1,245 @@
+// Functions that are captured as more than one graph.
+#include "testing.h"
+
+#include <tenon/support/counters.h>
+
+namespace tenon {
+namespace {
+
+using testing::error_of;
+using testing::same_bits;
+
+TEST(Breaks, a_read_splits_the_function_into_two_graphs) {
+  auto function = [](Tensor x) {
+    Tensor y = x.sin() + 1;
+    if (bool(y.sum().item<SymFloat>() > 0.0)) return y * 2;
+    return y - 2;
+  };
+  auto f = compile(function);
+  Tensor positive = ones({4}), negative = full({4}, -1.57) - 1;
+  EXPECT_TRUE(same_bits(f(positive), function(positive)));
+  EXPECT_EQ(f.compile_count(), 2);
+  EXPECT_TRUE(same_bits(f(positive * 0.5), function(positive * 0.5))) << "another value, the same decision";
+  EXPECT_EQ(f.compile_count(), 2);
+  EXPECT_TRUE(same_bits(f(positive * -100.3), function(positive * -100.3)));
+  ASSERT_EQ(f.explain().breaks.size(), 1u);
+  EXPECT_NE(f.explain().breaks[0].find("capture_scalar_outputs"), std::string::npos) << f.explain().breaks[0];
+}
+
+TEST(Breaks, each_answer_has_its_own_graph) {
+  auto function = [](Tensor x, Tensor flag) {
+    Tensor y = x * 2;
+    return bool(flag.item<SymBool>()) ? y + 1 : y - 1;
+  };
+  auto f = compile(function);
+  Tensor x = randn({3}), yes = tensor(true), no = tensor(false);
+  for (int round = 0; round < 3; ++round)
+    for (const Tensor& flag : {yes, no}) EXPECT_TRUE(same_bits(f(x, flag), function(x, flag)));
+  EXPECT_EQ(f.compile_count(), 3) << "the beginning, and two ends";
+}
+
+TEST(Breaks, a_pinned_value_is_compiled_for_itself) {
+  auto function = [](Tensor x) { return x * x.amax().item<double>(); };
+  auto f = compile(function);
+  for (double top : {2.0, 3.0, 2.0, 3.0}) {
+    Tensor x = tensor({1.0, top});
+    EXPECT_TRUE(same_bits(f(x), function(x)));
+  }
+  EXPECT_EQ(f.compile_count(), 3);
+}
+
+TEST(Breaks, a_value_that_is_only_computed_with_stays_a_symbol) {
+  auto function = [](Tensor x) { return x * x.amax().item<SymFloat>(); };
+  auto f = compile(function);
+  for (double top : {2.0, 3.0, 7.5}) {
+    Tensor x = tensor({1.0, top});
+    EXPECT_TRUE(same_bits(f(x), function(x)));
+  }
+  EXPECT_EQ(f.compile_count(), 2);
+}
+
+TEST(Breaks, loops_with_a_read_in_each_trip) {
+  auto function = [](Tensor x, Tensor limit) {
+    Tensor y = x;
+    while (bool(y.sum().item<SymFloat>() < limit.item<SymFloat>())) y = y + 1;
+    return y;
+  };
+  auto f = compile(function);
+  Tensor x = zeros({1});
+  EXPECT_TRUE(same_bits(f(x, tensor(2.5)), tensor({3.0f})));
+  int64_t compiles = f.compile_count();
+  EXPECT_TRUE(same_bits(f(x, tensor(99.5)), tensor({100.0f}))) << "deeper than the tree may grow";
+  EXPECT_LE(f.compile_count(), compiles + 2) << "all trips share one plan";
+  EXPECT_LE(f.explain().entries.size(), 80u);
+  EXPECT_TRUE(same_bits(f(x, tensor(2.5)), tensor({3.0f})));
+  EXPECT_TRUE(same_bits(f(x, tensor(99.5)), tensor({100.0f})));
+}
+
+TEST(Breaks, a_mutation_lands_before_the_read) {
+  auto function = [](Tensor x) {
+    x.add_(1);
+    double seen = x.sum().item<double>();
+    return x * seen;
+  };
+  auto f = compile(function);
+  Tensor x = ones({2}), y = ones({2});
+  EXPECT_TRUE(same_bits(f(x), function(y)));
+  EXPECT_TRUE(same_bits(x, y));
+  EXPECT_TRUE(same_bits(f(x), function(y)));
+  EXPECT_TRUE(same_bits(x, y));
+}
+
+TEST(Breaks, views_made_before_a_read_stay_views) {
+  auto function = [](Tensor x) {
+    Tensor whole = x * 1;
+    Tensor row = whole[0], flat = whole.view({4});
+    graph_break();
+    row.mul_(10);
+    graph_break();
+    flat.slice(0, 3, 4).zero_();
+    return std::tuple(whole, row.clone(), flat + 0);
+  };
+  auto f = compile(function);
+  Tensor x = tensor({1.0f, 2.0f, 3.0f, 4.0f}).view({2, 2});
+  for (int round = 0; round < 2; ++round) {
+    auto [a, b, c] = f(x);
+    auto [d, e, g] = function(x);
+    EXPECT_TRUE(same_bits(a, d));
+    EXPECT_TRUE(same_bits(b, e));
+    EXPECT_TRUE(same_bits(c, g));
+  }
+  EXPECT_EQ(x[0].sum().item<double>(), 3);
+}
+
+TEST(Breaks, a_view_of_an_argument_is_one_after_a_break) {
+  auto function = [](Tensor x) {
+    Tensor row = x[1];
+    graph_break();
+    row.add_(5);
+    return x.sum();
+  };
+  auto f = compile(function);
+  Tensor x = ones({2, 2}), y = ones({2, 2});
+  EXPECT_TRUE(same_bits(f(x), function(y)));
+  EXPECT_TRUE(same_bits(x, y));
+}
+
+TEST(Breaks, gradients_flow_through_a_break) {
+  auto function = [](Tensor x, Tensor w) {
+    Tensor h = (x * w).tanh();
+    graph_break();
+    return (h * w).sum();
+  };
+  auto f = compile(function);
+  Tensor x = randn({5}), w = randn({5}).set_requires_grad(), v = w.detach().clone().set_requires_grad();
+  for (int round = 0; round < 2; ++round) {
+    f(x, w).backward();
+    function(x, v).backward();
+    EXPECT_TRUE(same_bits(w.grad(), v.grad()));
+  }
+}
+
+TEST(Breaks, a_throw_after_a_break_passes_and_nothing_of_the_branch_is_kept) {
+  auto function = [](Tensor x) {
+    Tensor y = x + 1;
+    if (bool(y.sum().item<SymFloat>() > 100.0)) throw std::runtime_error("too much");
+    return y * 2;
+  };
+  auto f = compile(function);
+  EXPECT_THROW(f(full({2}, 100.0)), std::runtime_error);
+  EXPECT_EQ(f.explain().entries.size(), 1u);
+  EXPECT_TRUE(same_bits(f(ones({2})), function(ones({2}))));
+  EXPECT_THROW(f(full({2}, 100.0)), std::runtime_error);
+  EXPECT_TRUE(same_bits(f(ones({2})), function(ones({2}))));
+}
+
+TEST(Breaks, random_numbers_before_a_break_are_drawn_once) {
+  auto function = [](Tensor x) {
+    Tensor noise = rand({4});
+    double total = noise.sum().item<double>();
+    return x * 0 + noise + total * 0;
+  };
+  auto f = compile(function);
+  manual_seed(7);
+  Tensor a = f(ones({4})), b = f(ones({4}));
+  manual_seed(7);
+  EXPECT_TRUE(same_bits(a, function(ones({4}))));
+  EXPECT_TRUE(same_bits(b, function(ones({4}))));
+}
+
+TEST(Breaks, what_is_held_aside_is_an_error_that_names_its_operator) {
+  Tensor kept;
+  auto f = compile([&](Tensor x) {
+    kept = x.sin();
+    return kept + 1;
+  });
+  std::string error = error_of([&] { f(ones({2})); });
+  EXPECT_NE(error.find("sin"), std::string::npos) << error;
+}
+
+TEST(Breaks, fullgraph_says_why_it_cannot) {
+  auto f = compile([](Tensor x) { return x * x.sum().item<double>(); }, {.fullgraph = true});
+  std::string error = error_of([&] { f(ones({2})); });
+  EXPECT_NE(error.find("fullgraph"), std::string::npos) << error;
+  EXPECT_NE(error.find("item()"), std::string::npos) << error;
+}
+
+TEST(Breaks, disabled_functions_run_for_real) {
+  int calls = 0;
+  auto host = disable([&calls](Tensor x) {
+    ++calls;
+    float* data = x.data<float>();
+    Tensor copy = x.clone();
+    copy.data<float>()[0] = data[0] * 100;
+    return copy;
+  });
+  auto f = compile([&](Tensor x) { return host(x + 1) * 2; });
+  for (int round = 1; round <= 3; ++round) {
+    EXPECT_TRUE(same_bits(f(ones({2})), tensor({400.0f, 4.0f})));
+    EXPECT_EQ(calls, round);
+  }
+  EXPECT_EQ(f.compile_count(), 2);
+}
+
+TEST(Breaks, backward_inside_a_compiled_function) {
+  auto f = compile([](Tensor x, Tensor w) {
+    Tensor loss = (x * w).sum();
+    loss.backward();
+    return loss * 2;
+  });
+  Tensor x = randn({3}), w = randn({3}).set_requires_grad();
+  for (int round = 0; round < 2; ++round) {
+    w.set_grad({});
+    Tensor loss = f(x, w);
+    EXPECT_TRUE(same_bits(w.grad(), x));
+    EXPECT_TRUE(same_bits(loss.detach(), (x * w).sum().detach() * 2));
+  }
+}
+
+TEST(Breaks, an_unbacked_symbol_that_is_asked_for_ends_the_graph) {
+  auto function = [](Tensor x) {
+    SymInt n = x.item<SymInt>();
+    Tensor y = x + 1;
+    if (bool(n > 3)) return y * 2;
+    return y * 3;
+  };
+  auto f = compile(function, {.capture_scalar_outputs = true});
+  for (int64_t value : {5, 6, 2, 1, 9}) EXPECT_TRUE(same_bits(f(tensor(value)), function(tensor(value))));
+  EXPECT_EQ(f.compile_count(), 3);
+}
+
+TEST(Breaks, a_replayed_function_that_does_something_else_is_an_error) {
+  int factor = 2;
+  auto f = compile([&](Tensor x) {
+    Tensor y = x * factor;
+    return bool(y.sum().item<SymFloat>() > 0.0) ? y + 1 : y - 1;
+  });
+  f(ones({2}));
+  factor = 3;
+  std::string error = error_of([&] { f(full({2}, -1.0)); });
+  EXPECT_NE(error.find("mul"), std::string::npos) << error;
+  EXPECT_NE(error.find("Cell"), std::string::npos) << error;
+}
+
+}  // namespace
+}  // namespace tenon
