@@ -3,10 +3,11 @@
 //
 //   legacy::custom_op("mylib::sin", "(Tensor x) -> Tensor");
 //   legacy::impl("mylib::sin", [](const Tensor& x) { return x.sin(); });
-//   legacy::impl_save_for_backward("mylib::sin", [](const Inputs& inputs, Outputs) { return
-//   AnyValue(inputs["x"].tensor()); }); legacy::impl_backward("mylib::sin", [](AutogradContext&, const AnyValue& saved,
-//   const std::vector<AnyValue>& grads) {
-//     return AnyValue(AnyValue::Dict{{"x", grads[0].tensor() * saved.tensor().cos()}});
+//   legacy::impl_save_for_backward("mylib::sin", [](const Inputs& inputs, Outputs) {
+//     return AnyValue(inputs["x"].tensor());
+//   });
+//   legacy::impl_backward("mylib::sin", [](AutogradContext&, const AnyValue& x, const std::vector<AnyValue>& grads) {
+//     return AnyValue(AnyValue::Dict{{"x", grads[0].tensor() * x.tensor().cos()}});
 //   });
 //
 // Only functional operators, without overloads. Differentiating one that has no backward is an Error at the call.
@@ -34,7 +35,7 @@ Operator& custom_op(std::string_view name, std::string_view schema, std::type_id
                                     dispatch::detail::FunctionTypesOf<F>::get(), "the function");
   return custom_op(name, schema, where);
 }
-// An operator of `custom_op` above; null if there is none.
+// An operator by its name; an Error if there is none.
 Operator& get_op(std::string_view name);
 void destroy(std::string_view name);
 
