@@ -192,7 +192,8 @@ dispatch::OperatorRef make_function_operator(const std::string& name, FunctionNo
     std::erase_if(results, [](const Tensor& result) { return !result.defined(); });
     call.results.push_back(Value(results).own());
   };
-  dispatch::register_scoped(*op, dispatch::KernelKey::CompositeImplicitAutograd, std::move(kernel)).keep();
+  for (auto key : {dispatch::KernelKey::Autograd, dispatch::KernelKey::CompositeExplicitAutograd})
+    dispatch::register_scoped(*op, key, kernel).keep();
   return op.get();
 }
 

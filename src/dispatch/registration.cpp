@@ -150,13 +150,13 @@ void Registry::forget(Operator& op) {
   if (husk != removed.end() && husk->second.address() == &op) removed.erase(husk);
 }
 
-void Registry::put(Operator& op, KernelKey key, KernelRef kernel, std::string place) {
+void Registry::put(Operator& op, KernelKey key, KernelRef kernel, std::string place, bool replace) {
   Record& known = record(op);
   TENON_CHECK(known.alive, "[{}] was removed: define it before registering a kernel", op.name());
   auto index = static_cast<size_t>(key);
-  TENON_CHECK(!known.kernels[index], "[{}] has a kernel for {} already{}, and another was registered{}", op.name(),
-              dispatch::name(key), at(known.places[index]), at(place));
-  known.kernels[index] = std::move(kernel);
+  TENON_CHECK(replace || !known.kernels[index], "[{}] has a kernel for {} already{}, and another was registered{}",
+              op.name(), dispatch::name(key), at(known.places[index]), at(place));
+  retire(std::exchange(known.kernels[index], std::move(kernel)));
   known.places[index] = std::move(place);
   rebuild(op);
 }
@@ -174,13 +174,15 @@ void Registry::rebuild(Operator& op) {
   Record& known = record(op);
   retire(std::exchange(known.by_device, nullptr));
   auto table = std::make_shared<Table>();
-  const KernelRef &cpu = known.kernel(KernelKey::AutogradCPU), &cuda = known.kernel(KernelKey::AutogradCUDA);
   for (size_t index = 1; index < kDispatchKeyCount; ++index) {
     auto key = static_cast<DispatchKey>(index);
     KernelOrigin origin;
     KernelRef kernel = kernel_of(op, key, origin);
-    if (key == DispatchKey::Autograd && (cpu || cuda))
-      kernel = known.by_device = choose_by_device(cpu, cuda, std::move(kernel));
+    if (key == DispatchKey::Autograd) {
+      KernelRef cpu = kernel_of(op, key, origin, DeviceType::CPU), cuda = kernel_of(op, key, origin, DeviceType::CUDA);
+      if (cpu != kernel || cuda != kernel)
+        kernel = known.by_device = choose_by_device(std::move(cpu), std::move(cuda), std::move(kernel));
+    }
     table->kernels[index] = kernel.get();
     if (kernel || kBackends.has(key)) table->handled = table->handled | KeySet{key};
   }
@@ -205,7 +207,13 @@ std::vector<Registry::Retired> Registry::reclaim(bool now) {
   return {};
 }
 
-KernelRef Registry::kernel_of(const Operator& op, DispatchKey key, KernelOrigin& origin) {
+static bool has_autograd(const Registry::Record& known) {
+  return known.kernel(KernelKey::Autograd) || known.kernel(KernelKey::AutogradCPU) ||
+         known.kernel(KernelKey::AutogradCUDA);
+}
+
+KernelRef Registry::kernel_of(const Operator& op, DispatchKey key, KernelOrigin& origin,
+                              std::optional<DeviceType> device) {
   auto index = static_cast<size_t>(key);
   const Record& known = record(op);
   const KernelRef& composite = known.kernel(KernelKey::CompositeExplicitAutograd);
@@ -213,23 +221,24 @@ KernelRef Registry::kernel_of(const Operator& op, DispatchKey key, KernelOrigin&
   origin = kBackends.has(key) ? KernelOrigin::Missing : KernelOrigin::PassedOver;
   if (!known.alive) return nullptr;
   origin = KernelOrigin::Own;
+  if (device) {
+    const KernelRef& own = known.kernel(*device == DeviceType::CPU ? KernelKey::AutogradCPU : KernelKey::AutogradCUDA);
+    if (own) return own;
+  }
   if (known.kernels[index]) return known.kernels[index];
   origin = KernelOrigin::CompositeExplicit;
   if (composite && kExplicitKeys.has(key)) return composite;
   origin = KernelOrigin::CompositeImplicit;
   // Where a backend has a kernel, the layers above lead to it: the implicit composite serves them only in its absence.
-  bool backend = composite || known.kernel(KernelKey::CPU) || known.kernel(KernelKey::CUDA);
+  bool cpu = static_cast<bool>(known.kernel(KernelKey::CPU)), cuda = static_cast<bool>(known.kernel(KernelKey::CUDA));
+  bool backend = composite || (device == DeviceType::CPU ? cpu : device == DeviceType::CUDA ? cuda : cpu || cuda);
   if (implicit && (backend ? kExplicitKeys : kImplicitKeys).has(key)) return implicit;
+  // Capture records the parts of a user's composite, which may make tensors and read state; of the table's, the call.
+  if (key == DispatchKey::Capture && implicit && !backend && !op.traits() && !has_autograd(known)) return implicit;
   origin = fallbacks[index]     ? KernelOrigin::Fallback
            : kBackends.has(key) ? KernelOrigin::Missing
                                 : KernelOrigin::PassedOver;
   return fallbacks[index];
-}
-
-KernelOrigin Registry::origin(const Operator& op, DispatchKey key) {
-  KernelOrigin found = KernelOrigin::Missing;
-  kernel_of(op, key, found);
-  return found;
 }
 
 Defined define_scoped(schema::Schema schema, std::vector<Tag> tags, std::string place) {
@@ -253,15 +262,23 @@ Ref<Operator> make_operator(schema::Schema schema) {
   return op;
 }
 
-Registration register_scoped(Operator& op, KernelKey key, KernelFunction kernel, std::string place) {
+static Registration put_scoped(Operator& op, KernelKey key, KernelFunction kernel, std::string place, bool replace) {
   Registry& registry = Registry::instance();
   auto held = std::make_shared<KernelFunction>(std::move(kernel));
   Registry::Lock lock(registry);
-  registry.put(op, key, held, std::move(place));
+  registry.put(op, key, held, std::move(place), replace);
   return Registration([&registry, keep = Ref<Operator>(&op), key, held] {
     Registry::Lock undo_lock(registry);
     registry.take_back(*keep, key, held);
   });
+}
+
+Registration register_scoped(Operator& op, KernelKey key, KernelFunction kernel, std::string place) {
+  return put_scoped(op, key, std::move(kernel), std::move(place), false);
+}
+
+Registration replace_scoped(Operator& op, KernelKey key, KernelFunction kernel, std::string place) {
+  return put_scoped(op, key, std::move(kernel), std::move(place), true);
 }
 
 Registration register_fallback_scoped(DispatchKey key, KernelFunction kernel, std::string place) {
@@ -333,46 +350,38 @@ void add_tags(Operator& op, const std::vector<Tag>& added) {
     if (std::find(known.begin(), known.end(), tag) == known.end()) known.push_back(tag);
 }
 
-std::vector<std::pair<DispatchKey, KernelOrigin>> describe(const Operator& op) {
-  Registry& registry = Registry::instance();
-  Registry::Lock lock(registry);
-  std::vector<std::pair<DispatchKey, KernelOrigin>> list;
-  for (size_t index = kDispatchKeyCount; --index > 0;) {
-    auto key = static_cast<DispatchKey>(index);
-    list.emplace_back(key, registry.origin(op, key));
-  }
-  return list;
-}
-
 std::string dispatch_table(const Operator& op) {
   Registry& registry = Registry::instance();
   Registry::Lock lock(registry);
   Registry::Record& known = registry.record(op);
   std::string text = op.schema().str() + "\n";
-  auto line = [&](std::string_view key, std::string_view who, const std::string& place) {
-    text += fmt::format("  {:<16} {}{}\n", key, who, place.empty() ? "" : fmt::format(" ({})", place));
+  auto line = [&](std::string_view key, KernelOrigin origin, KernelKey own, size_t index) {
+    auto place = [&](KernelKey which) { return known.places[static_cast<size_t>(which)]; };
+    auto [who, where] = [&]() -> std::pair<std::string_view, std::string> {
+      switch (origin) {
+        case KernelOrigin::Own: return {"its own kernel", place(own)};
+        case KernelOrigin::CompositeExplicit:
+          return {"CompositeExplicitAutograd", place(KernelKey::CompositeExplicitAutograd)};
+        case KernelOrigin::CompositeImplicit:
+          return {"CompositeImplicitAutograd", place(KernelKey::CompositeImplicitAutograd)};
+        case KernelOrigin::Fallback: return {"fallback", registry.fallback_places[index]};
+        case KernelOrigin::Missing:
+          return {known.alive ? "missing: a call is an error" : "missing: the operator was removed", ""};
+        case KernelOrigin::PassedOver: return {"passed over", ""};
+      }
+      return {};
+    }();
+    text += fmt::format("  {:<16} {}{}\n", key, who, where.empty() ? "" : fmt::format(" ({})", where));
   };
-  auto place = [&](KernelKey key) { return known.places[static_cast<size_t>(key)]; };
   for (size_t index = kDispatchKeyCount; --index > 0;) {
     auto key = static_cast<DispatchKey>(index);
-    if (key == DispatchKey::Autograd) {
-      if (known.kernel(KernelKey::AutogradCPU)) line("AutogradCPU", "its own kernel", place(KernelKey::AutogradCPU));
-      if (known.kernel(KernelKey::AutogradCUDA)) line("AutogradCUDA", "its own kernel", place(KernelKey::AutogradCUDA));
-    }
-    switch (registry.origin(op, key)) {
-      case KernelOrigin::Own: line(name(key), "its own kernel", place(static_cast<KernelKey>(key))); break;
-      case KernelOrigin::CompositeExplicit:
-        line(name(key), "CompositeExplicitAutograd", place(KernelKey::CompositeExplicitAutograd));
-        break;
-      case KernelOrigin::CompositeImplicit:
-        line(name(key), "CompositeImplicitAutograd", place(KernelKey::CompositeImplicitAutograd));
-        break;
-      case KernelOrigin::Fallback: line(name(key), "fallback", registry.fallback_places[index]); break;
-      case KernelOrigin::Missing:
-        line(name(key), known.alive ? "missing" : "missing: the operator was removed", {});
-        break;
-      case KernelOrigin::PassedOver: line(name(key), "passed over", {}); break;
-    }
+    KernelOrigin origin, of_device;
+    KernelRef kernel = registry.kernel_of(op, key, origin);
+    if (key == DispatchKey::Autograd)
+      for (auto [device, own] :
+           {std::pair(DeviceType::CPU, KernelKey::AutogradCPU), std::pair(DeviceType::CUDA, KernelKey::AutogradCUDA)})
+        if (registry.kernel_of(op, key, of_device, device) != kernel) line(name(own), of_device, own, index);
+    line(name(key), origin, static_cast<KernelKey>(key), index);
   }
   return text;
 }

@@ -3,7 +3,6 @@
 
 #include "inside_call.h"
 
-#include <tenon/dispatch/describe.h>
 #include <tenon/dispatch/registration.h>
 
 #include <mutex>
@@ -18,6 +17,16 @@ constexpr KeySet kImplicitKeys = kExplicitKeys | KeySet{DispatchKey::Trace, Disp
                                                         DispatchKey::ADInplaceOrView, DispatchKey::Autograd};
 
 using KernelRef = std::shared_ptr<KernelFunction>;
+
+// Where the kernel of a dispatch key comes from.
+enum class KernelOrigin : uint8_t {
+  PassedOver,  // a layer that does not concern this operator
+  Missing,     // a backend without a kernel: a call is an Error
+  Own,
+  CompositeExplicit,
+  CompositeImplicit,
+  Fallback,  // of the key, for all operators
+};
 
 struct Operator::Record {
   std::array<KernelRef, kKernelKeyCount> kernels;  // the operator's own, by `KernelKey`
@@ -96,14 +105,14 @@ struct Registry {
   void remove(Operator& op);
   // An operator whose last reference went.
   void forget(Operator& op);
-  void put(Operator& op, KernelKey key, KernelRef kernel, std::string place);
+  void put(Operator& op, KernelKey key, KernelRef kernel, std::string place, bool replace);
   // Gives the slot up if it still holds this kernel.
   void take_back(Operator& op, KernelKey key, const KernelRef& kernel);
   void rebuild(Operator& op);
   void rebuild_all();
-  // Who serves a key, by the rules of registration.h.
-  KernelRef kernel_of(const Operator& op, DispatchKey key, KernelOrigin& origin);
-  KernelOrigin origin(const Operator& op, DispatchKey key);
+  // Who serves a key, by the rules of registration.h; of Autograd, for tensors of `device` if it is given.
+  KernelRef kernel_of(const Operator& op, DispatchKey key, KernelOrigin& origin,
+                      std::optional<DeviceType> device = std::nullopt);
   void retire(std::shared_ptr<const void> memory) {
     if (memory) retired.push_back({std::move(memory), {}});
   }

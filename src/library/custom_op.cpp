@@ -182,9 +182,9 @@ std::shared_ptr<CustomOpState> define_custom_op(schema::Schema schema, const std
 void set_kernel(CustomOpState& state, const std::vector<std::string>& device_types, KernelFunction kernel,
                 const std::string& place) {
   for (KernelKey key : keys_of_devices(device_types)) {
+    Registration before;  // dropped without the lock
     std::lock_guard lock(state.mutex);
-    state.kernels.erase(key);
-    state.kernels[key] = dispatch::register_scoped(*state.op, key, checked(kernel), place);
+    before = std::exchange(state.kernels[key], dispatch::replace_scoped(*state.op, key, checked(kernel), place));
   }
 }
 

@@ -1,6 +1,6 @@
 // `tenon ops`: the operator table.
 #include <fmt/format.h>
-#include <tenon/dispatch/describe.h>
+#include <tenon/dispatch/registration.h>
 #include <tenon/ops/row.h>
 
 #include <algorithm>
@@ -17,12 +17,6 @@ using namespace tenon;
 const char* text_of(ops::Kind kind) {
   constexpr const char* kNames[] = {"pointwise", "reduction", "element", "view", "composite", "opaque"};
   return kNames[static_cast<size_t>(kind)];
-}
-
-const char* text_of(dispatch::KernelOrigin origin) {
-  constexpr const char* kNames[] = {"passed over", "none: a call is an error", "own", "composite (explicit)",
-                                    "composite (implicit)", "fallback of the key"};
-  return kNames[static_cast<size_t>(origin)];
 }
 
 // The compiler's path, from `src` on.
@@ -83,11 +77,6 @@ void print_one(const dispatch::Operator& op) {
     fmt::print("  {}\n", row->kind == ops::Kind::Composite ? "gradients through its parts" : "no gradients");
 }
 
-void print_dispatch(const dispatch::Operator& op) {
-  fmt::print("{}\n", op.name());
-  for (const auto& [key, origin] : dispatch::describe(op)) fmt::print("  {:<16} {}\n", name(key), text_of(origin));
-}
-
 }  // namespace
 
 int run_ops(const Words& words) {
@@ -100,7 +89,12 @@ int run_ops(const Words& words) {
     throw UsageError(fmt::format("[ops] unknown option '{}': expected --dispatch", words[0]));
   if (words.size() != (dispatch_wanted ? 2u : 1u))
     throw UsageError(fmt::format("[ops] expected one operator's name, got {} words", words.size() - dispatch_wanted));
-  for (const dispatch::Operator* op : find(words.back())) dispatch_wanted ? print_dispatch(*op) : print_one(*op);
+  for (const dispatch::Operator* op : find(words.back())) {
+    if (dispatch_wanted)
+      fmt::print("{}", dispatch::dispatch_table(*op));
+    else
+      print_one(*op);
+  }
   return 0;
 }
 

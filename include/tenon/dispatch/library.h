@@ -2,8 +2,7 @@
 //
 //   TENON_LIBRARY(mylib, m) {
 //     m.def("scale(Tensor x, float by) -> Tensor");
-//     m.def("twice", [](const Tensor& x) { return x + x; });     // schema from the type; a composite of other
-//     operators
+//     m.def("twice", [](const Tensor& x) { return x + x; });     // schema from the type; a composite
 //   }
 //   TENON_LIBRARY_IMPL(mylib, CPU, m) { m.impl("scale", scale_cpu); }
 //

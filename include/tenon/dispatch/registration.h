@@ -2,8 +2,9 @@
 //
 // A kernel is registered for a dispatch key or for an alias: `AutogradCPU` and `AutogradCUDA` serve the Autograd key
 // for tensors of one device; a `CompositeExplicitAutograd` kernel serves every backend, a `CompositeImplicitAutograd`
-// one every backend and autograd too, for it is made of operators that have gradients. For one key the first of these
-// wins: the operator's own kernel, its explicit composite, its implicit composite, the key's fallback.
+// one every backend and autograd too, for it is made of operators that have gradients (and capture, which records
+// these). For one key the first of these wins: the operator's own kernel, its explicit composite, its implicit
+// composite, the key's fallback.
 //
 // An operator whose definition was undone raises an Error when it is called, and comes back to life if one with the
 // very same schema is defined again while an `OperatorRef` still keeps it.
@@ -87,6 +88,8 @@ struct Defined {
 [[nodiscard]] Defined define_scoped(schema::Schema schema, std::vector<Tag> tags = {}, std::string place = {});
 // A kernel; a second one for the same key is an Error that names both places.
 [[nodiscard]] Registration register_scoped(Operator& op, KernelKey key, KernelFunction kernel, std::string place = {});
+// The same in place of the one that is there, if any: calls on other threads find either.
+[[nodiscard]] Registration replace_scoped(Operator& op, KernelKey key, KernelFunction kernel, std::string place = {});
 [[nodiscard]] Registration register_fallback_scoped(DispatchKey key, KernelFunction kernel, std::string place = {});
 
 // Whether the operator itself, not a composite or a fallback, has a kernel for the key.

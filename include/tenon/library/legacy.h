@@ -37,7 +37,7 @@ Operator& custom_op(std::string_view name, std::string_view schema, std::type_id
                                     dispatch::detail::FunctionTypesOf<F>::get(), "the function");
   return custom_op(name, schema, where);
 }
-// An operator of `custom_op` above; null if there is none.
+// An operator by its name; an Error if there is none.
 Operator& get_op(std::string_view name);
 void destroy(std::string_view name);
 

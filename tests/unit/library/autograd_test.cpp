@@ -5,6 +5,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <thread>
+
 #include "error_of.h"
 
 namespace tenon::library {
@@ -97,6 +100,41 @@ TEST(Formula, differentiates_twice) {
   Tensor first = autograd::grad({square(x)}, {x}, {}, true, true)[0];
   EXPECT_EQ(values(first), std::vector<double>{6});
   EXPECT_EQ(values(autograd::grad({first}, {x})[0]), std::vector<double>{2});
+}
+
+TEST(CustomOp, is_replaced_while_others_call) {
+  auto number = [](double result) { return [result](const Tensor& x) { return x * 0 + result; }; };
+  auto op = custom_op("autograd_test::replaced", number(1), {.names = "x"});
+  auto backward = [](double factor) {
+    return [factor](AutogradContext&, const Tensor& grad) { return grad * factor; };
+  };
+  op.register_fake([](const Tensor& x) { return empty_like(x); });
+  op.register_autograd(backward(1));
+  std::atomic<bool> stop{false};
+  std::atomic<int> wrong{0}, calls{0};
+  std::vector<std::thread> callers;
+  for (int thread = 0; thread < 2; ++thread)
+    callers.emplace_back([&] {
+      while (!stop) {
+        Tensor x = ones({2}).set_requires_grad();
+        Tensor y = op(x).sum();
+        y.backward();
+        double got = y.item<double>(), slope = x.grad().sum().item<double>();
+        wrong += (got != 2 && got != 4) || (slope != 2 && slope != 4);
+        ++calls;
+      }
+    });
+  for (int round = 0; round < 200; ++round) {
+    op.register_kernel("default", number(round % 2 + 1));
+    op.register_autograd(backward(round % 2 + 1));
+    op.register_fake([](const Tensor& x) { return empty_like(x); });
+  }
+  while (calls < 20) std::this_thread::yield();
+  stop = true;
+  for (std::thread& caller : callers) caller.join();
+  EXPECT_EQ(wrong, 0);
+  destroy_custom_op("autograd_test::replaced");
+  EXPECT_EQ(dispatch::retired_count(), 0u);
 }
 
 TEST(CustomOp, a_removed_one_raises) {

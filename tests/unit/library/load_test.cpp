@@ -12,6 +12,7 @@
 namespace tenon::library {
 namespace {
 
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 
 LoadOptions options() {
@@ -37,6 +38,24 @@ TORCH_LIBRARY(load_test, m) { m.def("thrice", thrice); }
   // The second time nothing is compiled, nor registered again.
   EXPECT_EQ(load_inline("load_test", source, options()), path);
   EXPECT_EQ(std::filesystem::last_write_time(path), made);
+}
+
+// The compiler tells a type that has no schema type, and what to write in its place.
+TEST(LoadInline, a_type_without_a_schema_type_does_not_compile) {
+  LoadOptions checked = options();
+  checked.flags = {"-O0", "-fsyntax-only"};
+  std::string message = error_of([&] {
+    load_inline("no_schema_type", R"(
+#include <tenon/dispatch/schema_of.h>
+using F = tenon::Tensor (*)(tenon::Tensor, std::tuple<int64_t, int64_t>);
+auto schema = tenon::dispatch::schema_of<F>("mylib::f");
+)",
+                checked);
+  });
+  EXPECT_THAT(message, HasSubstr("this parameter or result has no schema type"));
+  EXPECT_THAT(message, HasSubstr("a tuple parameter is written as a std::vector"));
+  EXPECT_THAT(message,
+              ContainsRegex("ParameterHasNoSchemaType<std::tuple<long( int)?, long( int)?>, std::vector<long"));
 }
 
 TEST(LoadInline, errors_show_what_was_printed) {

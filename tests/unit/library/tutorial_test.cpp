@@ -84,6 +84,15 @@ TEST(Tutorial, libraries) {
   EXPECT_THAT(dispatch::dispatch_table(dispatch::find_operator("tutorial_low::affine")), ::testing::HasSubstr("its own kernel"));
 }
 
+TEST(Tutorial, keeping_arguments) {
+  dispatch::Library lib("tutorial_keep");
+  lib.def("keep(Tensor x) -> ()");
+  std::vector<dispatch::Value> kept;
+  lib.impl("keep", [&](dispatch::Call& call) { kept.push_back(call.args[0].own()); }, "CPU");
+  dispatch::call_by_name("tutorial_keep::keep", {ones({2})});
+  EXPECT_EQ(kept[0].tensor().sum().item<double>(), 2);
+}
+
 struct Cube : autograd::Function<Cube> {
   static Tensor forward(AutogradContext* ctx, const Tensor& x) {
     ctx->save_for_backward({x});
@@ -99,6 +108,10 @@ TEST(Tutorial, function) {
   Tensor x = tensor({2.f}).set_requires_grad();
   Cube::apply(x).sum().backward();
   EXPECT_EQ(x.grad().item<double>(), 12);
+  auto f = compile([](Tensor t) { return Cube::apply(t).sum(); }, {.fullgraph = true});
+  Tensor again = tensor({2.f}).set_requires_grad();
+  f(again).backward();
+  EXPECT_EQ(again.grad().item<double>(), 12);
 }
 
 std::string without_indentation(const std::string& text) {
