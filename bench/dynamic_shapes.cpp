@@ -11,6 +11,17 @@ constexpr int kSizes = 40;
 
 Tensor softmax_sum(const Tensor& x) { return softmax(x * 2, 1).sum(1); }
 
+// A backend that gives the inputs back: what is measured is the capture.
+Backend nothing_for_all() {
+  return [](const graph::Graph&) -> GraphFunction {
+    return [](std::span<const Tensor> given, std::span<const int64_t>) {
+      std::vector<dispatch::Value> results;
+      for (const Tensor& tensor : given) results.push_back(dispatch::Value(Tensor(tensor)));
+      return results;
+    };
+  };
+}
+
 std::vector<Tensor> inputs() {
   std::vector<Tensor> list;
   for (int at = 0; at < kSizes; ++at) list.push_back(randn({64 + 8 * at, 128 + 16 * at}));
@@ -71,12 +82,24 @@ BENCH(capture) {
     for (const nn::Linear& layer : layers) x = relu(layer(x));
     return x;
   };
-  auto nothing = [](const graph::Graph&) -> GraphFunction {
-    return [](std::span<const Tensor> given, std::span<const int64_t>) { return std::vector<dispatch::Value>{dispatch::Value(Tensor(given[0]))}; };
-  };
   Tensor x = randn({8, 16});
-  Timing timing = time_rounds([&] { compile(body, {.backend = nothing})(x); }, {.count = 9, .calls = 1});
+  Timing timing = time_rounds([&] { compile(body, {.backend = nothing_for_all()})(x); }, {.count = 9, .calls = 1});
   report.add({.name = "capture_20_layer_mlp", .value = timing.median * 1e3, .unit = "ms", .bar = 10});
+
+  // 200 sizes, 10,000 operators, and a decision about two sizes every ten of them.
+  std::vector<Tensor> tensors;
+  for (int64_t at = 0; at < 200; ++at) tensors.push_back(randn({at + 2}));
+  auto many = [](std::vector<Tensor> list) {
+    for (size_t at = 0; at < 10000; ++at) {
+      Tensor& each = list[at % list.size()];
+      each = at % 3 == 0 ? each.slice(0, 0, each.size(0)) : at % 3 == 1 ? each + 1 : each * each;
+      if (at % 10 == 0 && bool(each.size(0) * 2 < list[(at + 7) % list.size()].size(0) + 3)) each = -each;
+    }
+    return list;
+  };
+  Timing large = time_rounds([&] { compile(many, {.dynamic = Dynamic::On, .backend = nothing_for_all()})(tensors); },
+                             {.warm_up = 1, .count = 3, .calls = 1});
+  report.add({.name = "capture_10000_operators_200_sizes", .value = large.median, .unit = "s", .bar = 2});
 }
 
 }  // namespace tenon::bench

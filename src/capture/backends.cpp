@@ -6,6 +6,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <filesystem>
 #include <fstream>
@@ -38,6 +39,29 @@ GraphFunction replay_graph(const graph::Graph& graph) {
     options.symbols = symbols;
     options.before_node = [](const graph::Node& node) { autograd::set_grad_enabled(node.grad_enabled); };
     return graph::interpret(*kept, inputs, options);
+  };
+}
+
+GraphFunction pass_on_inputs(const graph::Graph& graph) {
+  struct Output {
+    int32_t input = -1;
+    dispatch::Value number;
+  };
+  std::vector<Output> outputs;
+  for (const graph::Argument& argument : graph.outputs) {
+    Output& output = outputs.emplace_back();
+    if (const auto* id = std::get_if<graph::ValueId>(&argument))
+      output.input = static_cast<int32_t>(std::find(graph.inputs.begin(), graph.inputs.end(), *id) - graph.inputs.begin());
+    else
+      output.number = std::get<dispatch::Value>(argument);
+  }
+  return [outputs, env = graph.env](std::span<const Tensor> inputs, std::span<const int64_t> symbols) {
+    std::vector<dispatch::Value> results;
+    results.reserve(outputs.size());
+    for (const Output& output : outputs)
+      results.push_back(output.input >= 0 ? dispatch::Value(Tensor(inputs[static_cast<size_t>(output.input)]))
+                                          : graph::evaluate_numbers(output.number, symbols));
+    return results;
   };
 }
 

@@ -9,6 +9,8 @@ aot::Compiled compile_with(const Backend& backend, const graph::Graph& graph, co
 
 // The captured graph as it is, run by the interpreter: autograd sees every operator.
 GraphFunction replay_graph(const graph::Graph& graph);
+// Of a graph without nodes: its outputs are inputs, or numbers.
+GraphFunction pass_on_inputs(const graph::Graph& graph);
 // Writes the graph as text into a file of the temporary folder; its path.
 std::string write_graph(const graph::Graph& graph);
 

@@ -184,6 +184,10 @@ class Capture {
     if (!broken.empty()) return run_eagerly(std::move(broken));
     fakes.clear();
     session.check_nothing_escaped();
+    {
+      std::unique_lock lock(state_.tree_mutex);
+      for (const std::shared_ptr<Segment>& segment : made_) segment->guards.keep_literals(session);
+    }
     return std::move(results_);
   }
 
@@ -203,6 +207,9 @@ class Capture {
     segment->captured = std::move(captured);
     TENON_LOG(Graph, "captured:\n{}", segment->captured);
     segment->inputs = std::move(piece.inputs);
+    segment->takes_all_inputs = segment->inputs.size() == session_->reals.size();
+    for (size_t at = 0; at < segment->inputs.size(); ++at)
+      segment->takes_all_inputs &= segment->inputs[at] == InputRef{false, static_cast<int32_t>(at)};
     segment->register_count = piece.register_count;
     segment->tensor_count = piece.tensor_count;
     segment->bound = std::move(piece.bound);
@@ -217,6 +224,7 @@ class Capture {
     TENON_ASSERT(segment->guards.check(frame_), "a new graph refuses its own arguments: {}", segment->guards.explain(frame_));
     for (const std::string& line : segment->guards.describe()) TENON_LOG(Guards, "{}", line);
     attach(segment, shared);
+    made_.push_back(segment);
     ++depth_;
     size_t registers = frame_.registers.size() + segment->register_count;
     results_ = segment->run(frame_);
@@ -240,7 +248,7 @@ class Capture {
   bool compile(Segment& segment, const Piece& piece) {
     const graph::Graph& graph = piece.graph;
     if (graph.nodes.empty()) {
-      segment.compiled = {replay_graph(graph), {}, {}, {}};
+      segment.compiled = {pass_on_inputs(graph), {}, {}, {}};
       return depth_ > 0;
     }
     std::string key = segment.captured;
@@ -329,6 +337,7 @@ class Capture {
   Session* session_ = nullptr;
   Progress from_;
   SegmentRef parent_;
+  std::vector<std::shared_ptr<Segment>> made_;
   size_t depth_ = 0;
   bool detached_ = false;          // what follows is not kept
   bool verify_ = false;

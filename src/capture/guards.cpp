@@ -45,7 +45,7 @@ std::vector<int32_t> identity(std::span<const Tensor> tensors) {
 }  // namespace
 
 Guards::Guards(Session& session, const Progress& from, const Frame* root)
-    : is_root_(root != nullptr), sources_(session.sources.begin() + static_cast<ptrdiff_t>(from.inputs), session.sources.end()),
+    : is_root_(root != nullptr), first_input_(from.inputs), sources_(session.sources.begin() + static_cast<ptrdiff_t>(from.inputs), session.sources.end()),
       cells_(session.plain_cells.begin() + static_cast<ptrdiff_t>(from.cells), session.plain_cells.end()),
       distinct_inputs_(session.writes) {
   if (root) {
@@ -64,6 +64,7 @@ Guards::Guards(Session& session, const Progress& from, const Frame* root)
 void Guards::set_sizes(Session& session, const Progress& from) { sizes_ = session.inputs().finish(from.sizes); }
 
 std::optional<std::string> Guards::collect(Frame& frame) const {
+  frame.inputs.reserve(frame.inputs.size() + sources_.size());
   for (size_t at = 0; at < sources_.size(); ++at) {
     const InputSource& source = sources_[at];
     if (const auto* argument = std::get_if<Argument>(&source)) {
@@ -75,7 +76,8 @@ std::optional<std::string> Guards::collect(Frame& frame) const {
     } else if (const auto* computed = std::get_if<Register>(&source)) {
       frame.inputs.push_back(frame.registers[static_cast<size_t>(computed->index)]);
     } else {
-      Ref<TensorImpl> alive = std::get<ClosureTensor>(source).tensor.lock();
+      const auto& closure = std::get<ClosureTensor>(source);
+      Ref<TensorImpl> alive = closure.tensor.lock();
       if (!alive) return fmt::format("the closure tensor '{}' is gone", tensors_[at].name);
       frame.inputs.push_back(Tensor(std::move(alive)));
     }
@@ -89,7 +91,8 @@ std::optional<std::string> Guards::collect(Frame& frame) const {
       return fmt::format("tensor '{}' device mismatch. expected {}, actual {}", guard.name, guard.device.str(), impl.device.str());
     if (static_cast<int64_t>(impl.sizes.size()) != guard.rank)
       return fmt::format("tensor '{}' rank mismatch. expected {}, actual {}", guard.name, guard.rank, impl.sizes.size());
-    if (input.requires_grad() != guard.requires_grad)
+    // Most tensors have no autograd slot at all.
+    if ((impl.autograd && input.requires_grad()) != guard.requires_grad)
       return fmt::format("tensor '{}' requires_grad mismatch. expected requires_grad={}", guard.name, guard.requires_grad ? 1 : 0);
   }
   return std::nullopt;
@@ -151,6 +154,15 @@ std::string Guards::explain(Frame frame) const {
     for (size_t before = first; before < at; ++before)
       if (frame.inputs[at].is(frame.inputs[before])) return fmt::format("{} is {}", tensors_[before - first].name, tensors_[at - first].name);
   return sizes_.explain(frame.inputs.span(), frame.numbers.span(), {frame.symbols.begin(), frame.symbols.end()});
+}
+
+void Guards::keep_literals(const Session& session) {
+  for (size_t at = 0; at < sources_.size(); ++at) {
+    auto* closure = std::get_if<ClosureTensor>(&sources_[at]);
+    const Tensor& real = session.reals[first_input_ + at];
+    constexpr uint32_t kOurs = 2;  // the session's list, and the frame's
+    if (closure && real.impl()->use_count() <= kOurs && session.is_only_read(first_input_ + at)) closure->literal = real;
+  }
 }
 
 bool Guards::lost_closure() const {

@@ -21,6 +21,7 @@ struct Argument {
 };
 struct ClosureTensor {
   WeakRef<TensorImpl> tensor;
+  Tensor literal = {};  // one that the function makes itself, tensor({1, 2}): kept, because nobody else does
 };
 struct Register {
   int32_t index;
@@ -55,6 +56,8 @@ class Guards {
   std::vector<std::string> describe() const;
   // A closure tensor that is read here is gone.
   bool lost_closure() const;
+  // Keeps closure tensors that nobody holds but the session.
+  void keep_literals(const Session& session);
   // The sizes again: compiling may have asked more of them.
   void set_sizes(Session& session, const Progress& from);
 
@@ -68,6 +71,7 @@ class Guards {
   std::vector<dispatch::Value> constants_;
   size_t argument_count_ = 0;
   std::vector<int32_t> same_as_;             // by argument: the first argument that is the same tensor
+  size_t first_input_ = 0;                   // how many inputs come before those of this slice
   std::vector<InputSource> sources_;         // by input
   std::vector<TensorGuard> tensors_;         // by input
   std::vector<std::pair<Ref<CellState>, CellContent>> cells_;

@@ -7,10 +7,15 @@ namespace tenon::capture {
 using dispatch::Value;
 
 std::vector<Value> Segment::run_graph(Frame& frame) const {
-  SmallVector<Tensor, 8> given;
-  for (const InputRef& input : inputs)
-    given.push_back(input.is_register ? frame.registers[static_cast<size_t>(input.index)] : frame.inputs[static_cast<size_t>(input.index)]);
-  std::vector<Value> results = compiled.run(given.span(), frame.symbols.span());
+  std::vector<Value> results;
+  if (takes_all_inputs) {
+    results = compiled.run(frame.inputs.span(), frame.symbols.span());
+  } else {
+    SmallVector<Tensor, 8> given;
+    for (const InputRef& input : inputs)
+      given.push_back(input.is_register ? frame.registers[static_cast<size_t>(input.index)] : frame.inputs[static_cast<size_t>(input.index)]);
+    results = compiled.run(given.span(), frame.symbols.span());
+  }
   if (register_count == 0 && bound.empty()) return results;
   for (size_t at = 0; at < register_count; ++at) frame.registers.push_back(results[at].take_tensor());
   size_t first = results.size() - bound.size();

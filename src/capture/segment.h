@@ -47,6 +47,7 @@ using End = std::variant<Return, Read, Resume, Act>;
 struct Segment {
   Guards guards;
   std::vector<InputRef> inputs;
+  bool takes_all_inputs = false;       // they are the frame's inputs, in order
   aot::Compiled compiled;
   std::string captured;                // the graph as text
   std::string why;                     // of a break: what ended the segment

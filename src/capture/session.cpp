@@ -457,6 +457,12 @@ void Session::run(std::span<const Tensor> fakes, std::span<const Value> numbers,
     std::vector<Value> results = body(fakes, numbers);
     for (Value& result : results) {
       graph::Argument argument = recorder_->to_argument(result.map_tensors([&](const Tensor& tensor) { return stand_in(tensor); }));
+      result.each_tensor([&](const Tensor& tensor) {
+        Tensor shown = tensor.defined() ? stand_in(tensor) : tensor;
+        for (const auto& [impl, origin] : origins_)
+          if (shown.defined() && !origin.second.is_register && origin.first.is_same_storage(shown))
+            returned_.insert(static_cast<size_t>(origin.second.index));
+      });
       bool computed = std::holds_alternative<graph::ValueId>(argument);
       graph::each_symbol(argument, [&](int32_t) { computed = true; });
       end.results.push_back(computed ? std::nullopt : std::optional(result.own()));

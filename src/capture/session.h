@@ -12,6 +12,7 @@
 #include <tenon/capture/compiled_function.h>
 #include <tenon/graph/recorder.h>
 
+#include <set>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -79,6 +80,8 @@ class Session {
   graph::SymbolicInputs& inputs() { return inputs_; }
   const Ref<sym::ShapeEnv>& env() const { return env_; }
   Progress progress() const;
+  // Whether an input is neither written to nor given back, as itself or as a view. Once the capture is over.
+  bool is_only_read(size_t input) const { return !writes && !returned_.contains(input); }
   // An Error that names the operator of a fake that somebody still holds.
   void check_nothing_escaped();
 
@@ -143,6 +146,7 @@ class Session {
   std::unordered_set<const CellState*> seen_cells_;
   std::vector<std::pair<WeakRef<TensorImpl>, std::string>> made_;    // every fake that an operator made, and which
   std::vector<Marked> marks_;
+  std::set<size_t> returned_;                                        // inputs that results show
   size_t next_number_ = 0, next_register_ = 0;                       // in the frame
   dispatch::ThreadKeys keys_before_ = dispatch::thread_keys();
   Session* before_;

@@ -29,7 +29,14 @@ class Compiled {
   template <typename... Args>
     requires std::is_invocable_v<F&, const Args&...>
   auto operator()(const Args&... args) const {
-    return call(capture::call_types<F, std::decay_t<const Args&>...>(args...));
+    using Seen = capture::call_types<F, std::decay_t<const Args&>...>;
+    if constexpr (std::is_same_v<Seen, std::tuple<Args...>>) {
+      return call<Args...>(args...);
+    } else {
+      // Numbers become symbols.
+      Seen seen(args...);
+      return std::apply([this](const auto&... each) { return call<std::remove_cvref_t<decltype(each)>...>(each...); }, seen);
+    }
   }
 
   // How many graphs were compiled since the start or the last `reset()`.
@@ -40,14 +47,15 @@ class Compiled {
 
  private:
   template <typename... Args>
-  auto call(std::tuple<Args...> args) const {
+  auto call(const Args&... args) const {
     using R = std::invoke_result_t<F&, const Args&...>;
     capture::FlatArguments flat;
-    std::apply([&](const Args&... each) { (capture::flatten_argument(each, flat), ...); }, args);
+    (capture::flatten_argument(args, flat), ...);
     auto body = [&](std::span<const Tensor> tensors, std::span<const dispatch::Value> numbers) {
       std::vector<dispatch::Value> results;
-      capture::Supply supply{tensors, numbers};
-      std::tuple<Args...> rebuilt = capture::rebuild_argument(args, supply);
+      [[maybe_unused]] capture::Supply supply{tensors, numbers};
+      // Braces: arguments are rebuilt from left to right.
+      std::tuple<Args...> rebuilt{capture::rebuild_argument(args, supply)...};
       if constexpr (std::is_void_v<R>)
         std::apply(*function_, rebuilt);
       else

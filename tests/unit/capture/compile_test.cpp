@@ -237,6 +237,22 @@ TEST(Compile, OneTensorGivenTwice) {
   EXPECT_EQ(f.compile_count(), 2);
 }
 
+TEST(Compile, TensorsThatTheFunctionMakesItselfAreKept) {
+  int runs = 0;
+  auto f = compile([&](Tensor x) {
+    ++runs;
+    return x * tensor({3.0f, 4.0f});
+  });
+  for (int round = 0; round < 3; ++round) EXPECT_TRUE(same_bits(f(ones({2})), tensor({3.0f, 4.0f})));
+  EXPECT_EQ(runs, 1) << "the function is not traced again";
+  // One that is given back, or written to, is another at every call.
+  auto given = compile([](Tensor x) { return std::tuple(tensor({1.0f}), x); });
+  std::get<0>(given(ones({2}))).add_(5);
+  EXPECT_TRUE(same_bits(std::get<0>(given(ones({2}))), tensor({1.0f})));
+  auto written = compile([](Tensor x) { return x + tensor({1.0f}).add_(1); });
+  for (int round = 0; round < 3; ++round) EXPECT_TRUE(same_bits(written(ones({1})), tensor({3.0f})));
+}
+
 TEST(Compile, ReadingAValueEndsTheGraph) {
   auto f = compile([](Tensor x) { return x.sum().item<double>() > 0 ? x * 2 : x; });
   EXPECT_TRUE(same_bits(f(ones({3})), ones({3}) * 2));
