@@ -1,6 +1,6 @@
 # For people. A target installs what is missing (tools/setup), configures, builds and runs.
 .DEFAULT_GOAL := help
-.PHONY: help build demo test bench seeds golden debug asan tsan fuzz format clean
+.PHONY: help build demo test bench seeds golden debug asan tsan fuzz fuzzers format clean
 
 # $(call build,preset,folder,targets): Ninja runs CMake again when a CMake file changes; only the presets are beyond its
 # sight, hence the comparison of dates.
@@ -49,13 +49,12 @@ tsan:  ## the tests under the thread sanitizer, in build/tsan
 	$(call build,tsan,build/tsan)
 	@$(CTEST) build/tsan
 
-fuzz:  ## builds the libFuzzer targets with clang-19, in build/fuzz; with COUNT=20000 runs that many random programs instead
-ifdef COUNT
+fuzz:  ## runs COUNT (20000) random programs, from seed SEED (1) on: eager, compiled and interpreted must agree
 	$(call build,release,build,tests_fuzz)
-	@TENON_FUZZ_COUNT=$(COUNT) TENON_FUZZ_SEED=$(or $(SEED),1) build/tests_fuzz --gtest_brief=1
-else
+	@TENON_FUZZ_COUNT=$(or $(COUNT),20000) TENON_FUZZ_SEED=$(or $(SEED),1) build/tests_fuzz --gtest_brief=1
+
+fuzzers:  ## builds the libFuzzer targets with clang-19, in build/fuzz
 	$(call build,fuzz,build/fuzz,,fuzz)
-endif
 
 format:  ## clang-format on every source file
 	@tools/setup format

@@ -4,6 +4,7 @@
 
 #include <tenon/capture/compile.h>
 #include <tenon/capture/marks.h>
+#include <tenon/capture/verify.h>
 #include <tenon/fake/fake.h>
 #include <tenon/support/counters.h>
 #include <tenon/support/log.h>
@@ -82,13 +83,10 @@ std::string symbols_in(const std::string& text, sym::ShapeEnv& env) {
   return words.empty() ? "" : fmt::format(" (with {})", fmt::join(words, ", "));
 }
 
-bool verifies_captures() {
-  static const bool on = [] {
-    const char* value = std::getenv("TENON_VERIFY_CAPTURE");
-    return value && std::string_view(value) != "0" && *value;
-  }();
-  return on;
-}
+std::atomic<bool> verifies{[] {
+  const char* value = std::getenv("TENON_VERIFY_CAPTURE");
+  return value && *value && std::string_view(value) != "0";
+}()};
 
 // The first line in which two graphs differ, from each.
 std::pair<std::string, std::string> first_difference(const std::string& a, const std::string& b) {
@@ -102,6 +100,8 @@ std::pair<std::string, std::string> first_difference(const std::string& a, const
 }
 
 }  // namespace
+
+bool set_verify_captures(bool on) { return verifies.exchange(on); }
 
 struct CompiledFunction::State {
   CompileOptions options;
@@ -412,7 +412,7 @@ std::vector<Value> CompiledFunction::call(std::span<const Tensor> tensors, std::
     if (segment->eager) return body(tensors, numbers);
     std::vector<Value> results = segment->run(frame);
     if (segment->returns()) {
-      if (verifies_captures()) {
+      if (verifies.load(std::memory_order_relaxed)) {
         path.push_back(segment);
         Capture(*state_, frame, numbers, std::move(path), body).run(true);
       }

@@ -52,6 +52,7 @@ Guards::Guards(Session& session, const Progress& from, const Frame* root)
     grad_enabled_ = root->grad_enabled;
     argument_count_ = root->arguments.size();
     same_as_ = identity(root->arguments);
+    for (size_t at = 0; at < argument_count_; ++at) argument_names_.push_back(session.argument_name(at));
     for (const dispatch::Value& constant : root->constants) constants_.push_back(constant.own());
   }
   for (size_t at = from.inputs; at < session.reals.size(); ++at) {
@@ -128,17 +129,11 @@ std::optional<std::string> Guards::same_call(const Frame& frame) const {
   for (size_t at = 0; at < std::min(frame.constants.size(), constants_.size()); ++at)
     if (!same_constant(frame.constants[at], constants_[at]))
       return fmt::format("number {}: expected {}, got {}", at, constants_[at].str(), frame.constants[at].str());
-  auto name = [&](size_t argument) {
-    for (size_t at = 0; at < sources_.size(); ++at)
-      if (const auto* source = std::get_if<Argument>(&sources_[at]); source && static_cast<size_t>(source->position) == argument)
-        return tensors_[at].name;
-    return fmt::format("arg{}", argument);
-  };
   std::vector<int32_t> now = identity(frame.arguments);
   for (size_t at = 0; at < now.size(); ++at)
     if (now[at] != same_as_[at])
-      return same_as_[at] == static_cast<int32_t>(at) ? fmt::format("{} is {}", name(static_cast<size_t>(now[at])), name(at))
-                                                      : fmt::format("{} is not {}", name(static_cast<size_t>(same_as_[at])), name(at));
+      return same_as_[at] == static_cast<int32_t>(at) ? fmt::format("{} is {}", argument_names_[static_cast<size_t>(now[at])], argument_names_[at])
+                                                      : fmt::format("{} is not {}", argument_names_[static_cast<size_t>(same_as_[at])], argument_names_[at]);
   return std::nullopt;
 }
 
@@ -179,7 +174,7 @@ std::vector<std::string> Guards::describe() const {
     lines.push_back(fmt::format("{}: {} on {}, {} dimensions, requires_grad={}", guard.name, name(guard.dtype), guard.device.str(),
                                 guard.rank, guard.requires_grad ? 1 : 0));
   for (size_t at = 0; at < same_as_.size(); ++at)
-    if (same_as_[at] != static_cast<int32_t>(at)) lines.push_back(fmt::format("arg{} is arg{}", at, same_as_[at]));
+    if (same_as_[at] != static_cast<int32_t>(at)) lines.push_back(fmt::format("{} is {}", argument_names_[at], argument_names_[static_cast<size_t>(same_as_[at])]));
   for (const auto& [cell, content] : cells_) lines.push_back(fmt::format("cell '{}' holds {}", cell->name, content_text(content)));
   for (std::string& line : sizes_.describe()) lines.push_back(std::move(line));
   return lines;

@@ -70,6 +70,7 @@ class Guards {
   bool grad_enabled_ = true;
   std::vector<dispatch::Value> constants_;
   size_t argument_count_ = 0;
+  std::vector<std::string> argument_names_;
   std::vector<int32_t> same_as_;             // by argument: the first argument that is the same tensor
   size_t first_input_ = 0;                   // how many inputs come before those of this slice
   std::vector<InputSource> sources_;         // by input

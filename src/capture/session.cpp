@@ -103,9 +103,11 @@ Tensor Session::add_input(const Tensor& real, std::string name, InputSource sour
 
 Tensor Session::add_argument(const Tensor& real, int32_t position) {
   if (auto found = fakes_.find(real.impl()); found != fakes_.end()) return found->second;
-  auto at = static_cast<size_t>(position);
-  return add_input(real, at < options_.argument_names.size() ? options_.argument_names[at] : fmt::format("arg{}", position),
-                   Argument{position});
+  return add_input(real, argument_name(static_cast<size_t>(position)), Argument{position});
+}
+
+std::string Session::argument_name(size_t position) const {
+  return position < options_.argument_names.size() ? options_.argument_names[position] : fmt::format("arg{}", position);
 }
 
 Value Session::add_number(const Value& kind) {

@@ -80,6 +80,8 @@ class Session {
   graph::SymbolicInputs& inputs() { return inputs_; }
   const Ref<sym::ShapeEnv>& env() const { return env_; }
   Progress progress() const;
+  // What messages call an argument.
+  std::string argument_name(size_t position) const;
   // Whether an input is neither written to nor given back, as itself or as a view. Once the capture is over.
   bool is_only_read(size_t input) const { return !writes && !returned_.contains(input); }
   // An Error that names the operator of a fake that somebody still holds.

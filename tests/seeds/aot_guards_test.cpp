@@ -1,6 +1,8 @@
 // Seed 002: mutation, identity of arguments, and guards that say why they failed.
 #include "../unit/capture/testing.h"
 
+#include <tenon/capture/trace.h>
+
 namespace tenon {
 namespace {
 
@@ -76,6 +78,41 @@ TEST(AotAutogradFallbackTests, call_fn_with_non_const_inputs_aot_unsafe) {
   EXPECT_TRUE(same_bits(parameter.detach(), expected));
   EXPECT_TRUE(parameter.is_leaf());
   EXPECT_EQ(f.compile_count(), 1);
+}
+
+TEST(AotAutogradFallbackTests, call_fn_with_non_const_inputs_aot_safe) {
+  // A function of a module's own that takes its parameters as arguments: traced, run as a graph, and compiled.
+  auto forward = [](Tensor image, Tensor weight, Tensor bias) { return conv2d(image, weight, bias); };
+  Tensor image = randn({2, 3, 10, 10}), weight = randn({20, 3, 5, 5}), bias = randn({20});
+  Tensor expected = forward(image, weight, bias);
+  graph::Graph graph = trace(forward, Tracing::Fake, image, weight, bias);
+  const Tensor inputs[] = {image, weight, bias};
+  EXPECT_LT(testing::difference(graph::interpret(graph, inputs)[0].tensor(), expected), 1e-5);
+  auto f = compile(forward, {.backend = "aot_eager"});
+  EXPECT_LT(testing::difference(f(image, weight, bias), expected), 1e-5);
+  EXPECT_EQ(f.compile_count(), 1);
+}
+
+TEST(AotAutogradFallbackTests, call_fn_with_non_const_inputs_aot_unsafe_control_flow) {
+  auto branch = [](Tensor parameter, Tensor y) {
+    if (bool(y[0][0].item<SymFloat>() < 3.0)) return y + parameter;
+    return parameter * y;
+  };
+  auto function = [&](Tensor x, Tensor y) {
+    Tensor a = x * y;
+    a = branch(a, a);
+    return a * (x + y);
+  };
+  auto f = compile(function, {.backend = "aot_eager"});
+  Tensor x = ones({2, 2}).set_requires_grad(), y = randn({2, 2});
+  for (double first : {1.0, 2.5, 4.0, -1.0, 7.0}) {
+    y[0][0].fill_(first);
+    EXPECT_TRUE(same_bits(f(x, y), function(x, y)));
+  }
+  Explanation explanation = f.explain();
+  EXPECT_EQ(explanation.entries.size(), 3u) << "what comes before the question, and one graph for each answer";
+  EXPECT_EQ(explanation.breaks.size(), 1u);
+  EXPECT_EQ(f.compile_count(), 3);
 }
 
 TEST(AotAutogradFallbackTests, requires_grad_fake_via_dynamo_recompiles) {
@@ -175,6 +212,28 @@ TEST(AotAutogradFallbackTests, arg_dupe_via_dynamo_recompiles_many_args_param_no
   f(input().clone(), input().clone(), int64_t{3}, int64_t{2});
   EXPECT_EQ(f.compile_count(), 3);
   EXPECT_EQ(last_reason(f.explain()), "number 0: expected 2, got 3");
+}
+
+TEST(AotAutogradFallbackTests, arg_dupe_via_dynamo_recompiles_many_args_param_non_tensor_arg_list) {
+  Shifted module;
+  using Numbers = std::vector<int64_t>;
+  std::string reason;
+  CompileOptions options{.backend = "aot_eager"};
+  options.guard_fail = [&](const std::string& why) { reason = why; };
+  options.argument_names = {"a", "b"};
+  auto f = compile([&](Numbers e, Numbers g, Tensor a, Tensor b) { return module(a, b) * e[0] * g[0]; }, options);
+  Tensor a1 = input().clone(), a2 = input().clone(), b2 = input().clone();
+  f(Numbers{3, 2, 1}, Numbers{4, 5, 6}, a1, a1);
+  EXPECT_EQ(reason, "");
+  f(Numbers{3, 2, 1}, Numbers{4, 5, 6}, a2, b2);
+  EXPECT_EQ(f.compile_count(), 2);
+  EXPECT_EQ(reason, "a is not b");
+  f.reset();
+  f(Numbers{3, 2, 1}, Numbers{4, 5, 6}, input().clone(), input().clone());
+  Tensor same = input().clone();
+  f(Numbers{3, 2, 1}, Numbers{4, 5, 6}, same, same);
+  EXPECT_EQ(f.compile_count(), 2);
+  EXPECT_EQ(reason, "a is b");
 }
 
 TEST(AotAutogradFallbackTests, arg_dupe_via_dynamo_recompiles_many_with_global) {

@@ -1,7 +1,11 @@
 // Functions that are captured as more than one graph.
 #include "testing.h"
 
+#include <tenon/capture/verify.h>
 #include <tenon/support/counters.h>
+
+#include <sys/wait.h>
+#include <unistd.h>
 
 namespace tenon {
 namespace {
@@ -239,6 +243,47 @@ TEST(Breaks, a_replayed_function_that_does_something_else_is_an_error) {
   std::string error = error_of([&] { f(full({2}, -1.0)); });
   EXPECT_NE(error.find("mul"), std::string::npos) << error;
   EXPECT_NE(error.find("Cell"), std::string::npos) << error;
+}
+
+TEST(Verification, finds_a_captured_number_that_changed) {
+  struct Restore {
+    bool before = capture::set_verify_captures(true);
+    ~Restore() { capture::set_verify_captures(before); }
+  } restore;
+  int factor = 2;
+  auto f = compile([&](Tensor x) { return x.sin() * factor; });
+  f(ones({2}));
+  f(ones({2}));
+  factor = 3;
+  std::string error = error_of([&] { f(ones({2})); });
+  EXPECT_NE(error.find("TENON_VERIFY_CAPTURE"), std::string::npos) << error;
+  EXPECT_NE(error.find("aten::mul.Scalar"), std::string::npos) << error;
+  // Also behind a break.
+  auto g = compile([&](Tensor x) {
+    Tensor y = x + 1;
+    graph_break();
+    return y * factor;
+  });
+  g(ones({2}));
+  g(ones({2}));
+  factor = 4;
+  EXPECT_NE(error_of([&] { g(ones({2})); }).find("aten::mul.Scalar"), std::string::npos);
+}
+
+TEST(Fork, a_child_goes_on_with_what_was_compiled) {
+  auto f = compile([](Tensor x, Tensor w) { return relu(mm(x, w)).sum(1); });
+  Tensor x = randn({64, 128}), w = randn({128, 96}), expected = f(x, w);
+  pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    alarm(60);  // a child that hangs is killed
+    bool same = bool(same_bits(f(x, w), expected)) && bool(same_bits(f(x, w), expected));
+    _exit(same ? 0 : 1);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << "status " << status;
+  EXPECT_TRUE(same_bits(f(x, w), expected));
 }
 
 }  // namespace
