@@ -55,6 +55,13 @@ class Seeds(unittest.TestCase):
         self.assertIn("001 0/63", output.splitlines()[-1])
         self.assertIn("failed or skipped:\n    TestCompiledAutograd.basic\n    TestCompiledAutograd.cache_hit\n", output)
 
+    def test_says_what_cases_wait_for(self):
+        output = self.count()
+        self.assertIn("waiting for opcheck:\n    TestCustomOpTesting.", output)
+        self.assertIn("waiting for a GPU:\n", output)
+        passed = self.count(suite("MiniOpTest", test("dont_generate", "custom_ops_a_test.cpp")))
+        self.assertIn("no longer waiting:\n    MiniOpTest.dont_generate\n", passed)
+
     def test_a_disabled_case_does_not_count(self):
         row = test("basic", "compiled_autograd_a_test.cpp", result="SUPPRESSED")
         row["status"] = "NOTRUN"
