@@ -1,5 +1,6 @@
 // The run-time wrapper around the compiled forward and backward graphs.
 #include "gradient_layout.h"
+#include "without_tangents.h"
 
 #include <tenon/aot/aot.h>
 #include <tenon/autograd/grad_mode.h>
@@ -8,6 +9,7 @@
 #include <tenon/support/counters.h>
 #include <tenon/support/log.h>
 
+#include <map>
 #include <mutex>
 
 namespace tenon::aot {
@@ -37,6 +39,32 @@ struct State {
   const GraphFunction& compiled_backward() {
     std::call_once(backward_compiled, [this] { backward = compiler(parts.backward); });
     return backward;
+  }
+
+  // Of a call of which some results were not differentiated. `reached`: by gradient, whether there is one.
+  struct Partial {
+    GraphFunction run;
+    std::vector<bool> reached;
+  };
+  std::mutex partial_mutex;
+  std::map<std::vector<bool>, Partial> partial;  // by which tangents are given
+
+  const Partial& compiled_partial(const std::vector<bool>& given) {
+    std::lock_guard lock(partial_mutex);
+    auto [found, added] = partial.try_emplace(given);
+    if (added) {
+      graph::Graph graph = without_tangents(parts.backward, parts.saved.size(), given);
+      std::vector<graph::Argument> outputs;
+      for (const graph::Argument& output : graph.outputs) {
+        const auto* id = std::get_if<graph::ValueId>(&output);
+        found->second.reached.push_back(!id || *id != graph::kNoValue);
+        if (found->second.reached.back()) outputs.push_back(output);
+      }
+      graph.outputs = std::move(outputs);
+      TENON_LOG(Graph, "backward of some results:\n{}", graph::to_string(graph));
+      found->second.run = compiler(graph);
+    }
+    return found->second;
   }
 };
 
@@ -82,12 +110,22 @@ class CompiledNode final : public autograd::Node {
     for (const autograd::SavedTensor& saved : saved_) inputs.push_back(saved.unpack(name(), nullptr));
     dispatch::ExcludeKeys below(KeySet{DispatchKey::Autograd, DispatchKey::ADInplaceOrView});
     size_t first = state_->parts.saved.size();
+    std::vector<bool> given;
     for (size_t at = 0; at < gradients.size(); ++at) {
+      given.push_back(gradients[at].defined());
+      if (!given.back()) continue;
       const Tensor& meta = state_->parts.backward.meta(state_->parts.backward.inputs[first + at]);
       inputs.push_back(as_traced(gradients[at], meta));
     }
     std::vector<Tensor> results;
-    for (Value& result : state_->compiled_backward()(inputs, symbols_)) results.push_back(result.take_tensor());
+    if (std::find(given.begin(), given.end(), false) == given.end()) {
+      for (Value& result : state_->compiled_backward()(inputs, symbols_)) results.push_back(result.take_tensor());
+      return results;
+    }
+    const State::Partial& partial = state_->compiled_partial(given);
+    std::vector<Value> reached = partial.run(inputs, symbols_);
+    size_t next = 0;
+    for (bool has : partial.reached) results.push_back(has ? reached[next++].take_tensor() : Tensor());
     return results;
   }
 
@@ -100,10 +138,6 @@ class CompiledNode final : public autograd::Node {
   // A gradient with the sizes and strides that backward was traced with.
   Tensor as_traced(const Tensor& gradient, const Tensor& meta) const {
     Ints sizes = evaluate(meta.sym_sizes(), symbols_), strides = evaluate(meta.sym_strides(), symbols_);
-    if (!gradient.defined()) {
-      Tensor zero = core::allocate(sizes.span(), strides.span(), meta.dtype(), meta.device());
-      return call_tensor("aten::zero_", {Value(zero)});
-    }
     bool same = gradient.dtype() == meta.dtype();
     for (size_t dim = 0; same && dim < sizes.size(); ++dim)
       same = gradient.strides()[dim] == strides[dim] || sizes[dim] <= 1;

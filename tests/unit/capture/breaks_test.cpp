@@ -143,6 +143,24 @@ TEST(Breaks, gradients_flow_through_a_break) {
   }
 }
 
+TEST(Breaks, a_result_that_nobody_differentiates_has_no_part_in_backward) {
+  // Zeros in its place would meet the infinite derivative of log at 0.
+  auto function = [](Tensor x, Tensor w) {
+    Tensor steep = log(x), flat = x * w;
+    graph_break();
+    return std::tuple(flat * 2, cos(steep));
+  };
+  auto f = compile(function);
+  Tensor x = tensor({0.0f, 1.0f}).set_requires_grad(), y = tensor({0.0f, 1.0f}).set_requires_grad(), w = tensor({3.0f, 4.0f});
+  std::get<0>(f(x, w)).sum().backward();
+  std::get<0>(function(y, w)).sum().backward();
+  EXPECT_TRUE(same_bits(x.grad(), y.grad()));
+  auto whole = compile([](Tensor t) { return std::tuple(log(t), t * 2); });
+  Tensor z = tensor({0.0f, 1.0f}).set_requires_grad();
+  std::get<1>(whole(z)).sum().backward();
+  EXPECT_TRUE(same_bits(z.grad(), full({2}, 2.0)));
+}
+
 TEST(Breaks, a_throw_after_a_break_passes_and_nothing_of_the_branch_is_kept) {
   auto function = [](Tensor x) {
     Tensor y = x + 1;

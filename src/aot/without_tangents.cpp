@@ -1,0 +1,103 @@
+#include "without_tangents.h"
+
+#include <tenon/fake/fake.h>
+#include <tenon/ops/row.h>
+
+#include <algorithm>
+
+namespace tenon::aot {
+namespace {
+
+using graph::Graph;
+using graph::Node;
+using graph::ValueId;
+
+bool is_plain_sum(const Node& node) {
+  if (node.op->name() != "aten::add.Tensor") return false;
+  const auto* alpha = std::get_if<dispatch::Value>(&node.args[2]);
+  return alpha && alpha->is_number() && !alpha->scalar().is_symbolic() && alpha->scalar().to_double() == 1;
+}
+
+bool same_geometry(const Tensor& a, const Tensor& b) {
+  SymInts sizes = a.sym_sizes(), others = b.sym_sizes(), strides = a.sym_strides(), other_strides = b.sym_strides();
+  if (a.dtype() != b.dtype() || sizes.size() != others.size()) return false;
+  for (size_t dim = 0; dim < sizes.size(); ++dim)
+    if (!sizes[dim].same(others[dim]) || !strides[dim].same(other_strides[dim])) return false;
+  return true;
+}
+
+}  // namespace
+
+Graph without_tangents(const Graph& backward, size_t saved, const std::vector<bool>& given) {
+  Graph result = backward;
+  size_t count = backward.values.size();
+  // What depends on a tangent, and what of it on missing ones alone. Backward is linear in its tangents, so the latter are zero.
+  std::vector<bool> dependent(count), zero(count);
+  std::vector<ValueId> becomes(count);
+  for (size_t id = 0; id < count; ++id) becomes[id] = static_cast<ValueId>(id);
+  result.inputs.assign(backward.inputs.begin(), backward.inputs.begin() + static_cast<ptrdiff_t>(saved));
+  for (size_t at = 0; at < given.size(); ++at) {
+    ValueId id = backward.inputs[saved + at];
+    dependent[static_cast<size_t>(id)] = true;
+    if (given[at])
+      result.inputs.push_back(id);
+    else
+      zero[static_cast<size_t>(id)] = true;
+  }
+  result.nodes.clear();
+  static const dispatch::Operator& zeros = dispatch::find_operator("aten::zeros");
+  auto materialised = [&](ValueId id) {
+    Tensor meta = backward.meta(id);
+    Node node;
+    node.op = &zeros;
+    node.args = {dispatch::Value(meta.sym_sizes()).own(), dispatch::Value(meta.dtype()), dispatch::Value(), dispatch::Value(meta.device()),
+                 dispatch::Value()};
+    SymInts sizes = meta.sym_sizes();
+    node.outputs = {result.add_value(std::to_string(result.values.size()) + "z",
+                                     fake::make(sizes, core::contiguous_strides(sizes.span()), meta.dtype(), meta.device()))};
+    result.nodes.push_back(node);
+    return node.outputs[0];
+  };
+  for (const Node& original : backward.nodes) {
+    bool any = false, all_zero = true;
+    graph::each_reference(original, [&](ValueId id) {
+      if (!dependent[static_cast<size_t>(id)]) return;
+      any = true;
+      all_zero &= zero[static_cast<size_t>(id)];
+    });
+    for (ValueId id : original.outputs) {
+      dependent[static_cast<size_t>(id)] = any;
+      zero[static_cast<size_t>(id)] = any && all_zero;
+    }
+    if (any && all_zero) continue;
+    Node node = original;
+    if (is_plain_sum(node)) {
+      auto a = std::get<ValueId>(node.args[0]), b = std::get<ValueId>(node.args[1]);
+      bool left = dependent[static_cast<size_t>(a)] && zero[static_cast<size_t>(a)];
+      bool right = dependent[static_cast<size_t>(b)] && zero[static_cast<size_t>(b)];
+      ValueId kept = left ? b : a;
+      if ((left || right) && same_geometry(backward.meta(kept), backward.meta(node.outputs[0]))) {
+        becomes[static_cast<size_t>(node.outputs[0])] = becomes[static_cast<size_t>(kept)];
+        continue;
+      }
+    }
+    auto rename = [&](ValueId& id) {
+      if (id == graph::kNoValue) return;
+      id = zero[static_cast<size_t>(id)] ? materialised(id) : becomes[static_cast<size_t>(id)];
+    };
+    for (graph::Argument& argument : node.args) {
+      if (auto* id = std::get_if<ValueId>(&argument)) rename(*id);
+      if (auto* list = std::get_if<graph::ValueList>(&argument))
+        for (ValueId& id : list->ids) rename(id);
+    }
+    result.nodes.push_back(std::move(node));
+  }
+  for (graph::Argument& output : result.outputs)
+    if (auto* id = std::get_if<ValueId>(&output); id && *id != graph::kNoValue)
+      *id = zero[static_cast<size_t>(*id)] ? graph::kNoValue : becomes[static_cast<size_t>(*id)];
+  graph::remove_dead_code(result);
+  graph::verify(result);
+  return result;
+}
+
+}  // namespace tenon::aot

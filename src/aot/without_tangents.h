@@ -1,0 +1,13 @@
+// The backward graph for a call of which only some results were differentiated.
+#pragma once
+
+#include <tenon/graph/graph.h>
+
+namespace tenon::aot {
+
+// `given`: by tangent, whether it has a value. Inputs of the result are the saved values and those tangents alone; an output that no given
+// tangent reaches is None (graph::kNoValue). Zeros in place of missing tangents would not do: 0 times an infinite derivative is NaN,
+// where eager does not go that way at all.
+graph::Graph without_tangents(const graph::Graph& backward, size_t saved, const std::vector<bool>& given);
+
+}  // namespace tenon::aot
