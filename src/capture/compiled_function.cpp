@@ -251,17 +251,7 @@ class Capture {
       segment.compiled = {pass_on_inputs(graph), {}, {}, {}};
       return depth_ > 0;
     }
-    std::string key = segment.captured;
-    for (bool requires_grad : piece.requires_grad) key += requires_grad ? '1' : '0';
-    key += frame_.grad_enabled ? "g" : "-";
-    std::set<int32_t> symbols;
-    auto use = [&](int32_t id) { symbols.insert(id); };
-    for (const graph::ValueInfo& value : graph.values) graph::each_symbol(value.meta, use);
-    for (const graph::Node& node : graph.nodes)
-      for (const graph::Argument& argument : node.args) graph::each_symbol(argument, use);
-    for (int32_t id : symbols) key += fmt::format(" {}={}", graph.env->pool().symbol(id).name(), id);
-    for (const graph::Node& node : graph.nodes) key += fmt::format(" {}", static_cast<const void*>(&*node.op));
-    for (const sym::Guard& check : graph.env->deferred_checks()) key += fmt::format(" check {}", check.condition.str());
+    std::string key = plan_key(segment.captured, piece);
     if (auto found = state_.plans.find(key); found != state_.plans.end()) {
       segment.compiled = found->second;
       return true;
@@ -283,6 +273,41 @@ class Capture {
     bool asked = session_->env()->guards().size() != guards || session_->env()->deferred_checks().size() != checks;
     if (!asked) state_.plans.emplace(std::move(key), segment.compiled);
     return false;
+  }
+
+  // Equal keys mean that one plan serves both: the same operators on the same values, and the same known of every symbol that they use.
+  std::string plan_key(const std::string& captured, const Piece& piece) const {
+    const graph::Graph& graph = piece.graph;
+    sym::ShapeEnv& env = *graph.env;
+    std::string key = captured;
+    for (bool requires_grad : piece.requires_grad) key += requires_grad ? '1' : '0';
+    key += frame_.grad_enabled ? "g" : "-";
+    for (const graph::Node& node : graph.nodes) key += fmt::format(" {}", static_cast<const void*>(node.op.get()));
+    std::set<int32_t> symbols;
+    auto use = [&](int32_t id) { symbols.insert(id); };
+    for (const graph::ValueInfo& value : graph.values) graph::each_symbol(value.meta, use);
+    for (const graph::Node& node : graph.nodes)
+      for (const graph::Argument& argument : node.args) graph::each_symbol(argument, use);
+    for (const graph::Argument& output : graph.outputs) graph::each_symbol(output, use);
+    // A fact about a symbol that is used says something of the other symbols in it, and they of others.
+    std::vector<sym::Guard> facts = env.guards();
+    facts.insert(facts.end(), env.deferred_checks().begin(), env.deferred_checks().end());
+    std::vector<bool> told(facts.size());
+    for (bool more = true; std::exchange(more, false);)
+      for (size_t at = 0; at < facts.size(); ++at) {
+        std::vector<int32_t> ids = sym::symbols_of(facts[at].condition);
+        if (told[at] || std::none_of(ids.begin(), ids.end(), [&](int32_t id) { return symbols.contains(id); })) continue;
+        told[at] = more = true;
+        symbols.insert(ids.begin(), ids.end());
+      }
+    for (int32_t id : symbols) {
+      sym::Expr symbol = env.pool().symbol(id);
+      sym::Range range = symbol.is_real() ? sym::Range{} : env.pool().range(symbol);
+      key += fmt::format(" {}={} {}..{}", symbol.name(), id, range.min, range.max);
+    }
+    for (size_t at = 0; at < facts.size(); ++at)
+      if (told[at]) key += " " + facts[at].condition.str();
+    return key;
   }
 
   void attach(const SegmentRef& segment, bool shared) {

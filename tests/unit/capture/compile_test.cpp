@@ -237,6 +237,17 @@ TEST(Compile, OneTensorGivenTwice) {
   EXPECT_EQ(f.compile_count(), 2);
 }
 
+TEST(Compile, APlanIsNotSharedWhereOtherThingsAreKnownOfTheSizes) {
+  // Both captures are the same text; only in the first is half the width known to be 1.
+  auto function = [](Tensor x) {
+    Tensor half = x.slice(1, 1, x.size(1), 2) + 1;
+    (void)bool(half.size(1) <= 1);
+    return half;
+  };
+  auto f = compile(function, {.dynamic = Dynamic::On});
+  for (int64_t width : {3, 4, 8, 3}) EXPECT_TRUE(same_bits(f(ones({9, width})), function(ones({9, width})))) << width;
+}
+
 TEST(Compile, TensorsThatTheFunctionMakesItselfAreKept) {
   int runs = 0;
   auto f = compile([&](Tensor x) {
