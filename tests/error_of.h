@@ -8,11 +8,11 @@
 namespace tenon::testing {
 
 // What the Error says that `run` throws; "no error" if it throws none.
-template <typename F>
+template <typename Kind = Error, typename F>
 std::string error_of(F&& run) {
   try {
     run();
-  } catch (const Error& error) {
+  } catch (const Kind& error) {
     return error.what();
   }
   return "no error";

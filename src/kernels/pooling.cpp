@@ -9,12 +9,6 @@
 namespace tenon::kernels {
 namespace {
 
-template <typename T>
-bool is_nan(T value) {
-  if constexpr (std::is_floating_point_v<T>) return std::isnan(value);
-  return false;
-}
-
 // A tensor as planes of the last `pooled` dimensions.
 struct Planes {
   Ints outer, outer_strides, inner, inner_strides;

@@ -9,12 +9,6 @@
 namespace tenon::kernels {
 namespace {
 
-template <typename T>
-bool is_nan(T value) {
-  if constexpr (std::is_floating_point_v<T>) return std::isnan(value);
-  return false;
-}
-
 // Whether `a` stands before `b`; equal ones by their places, so that any method gives the stable order.
 template <typename T>
 struct Before {

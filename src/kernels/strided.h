@@ -3,11 +3,19 @@
 
 #include <tenon/support/parallel.h>
 
+#include <cmath>
+
 #include "kernels/elements.h"
 
 namespace tenon::kernels {
 
 constexpr int64_t kGrain = 4096;  // elements that are worth a thread
+
+template <typename T>
+bool is_nan(T value) {
+  if constexpr (std::is_floating_point_v<T>) return std::isnan(value);
+  return false;
+}
 
 // A tensor of at least one dimension; a number is a list of one.
 struct Strided {

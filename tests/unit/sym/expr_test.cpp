@@ -2,29 +2,22 @@
 
 #include <gtest/gtest.h>
 
+#include "error_of.h"
+
 #include <chrono>
 
 namespace tenon::sym {
 namespace {
 
+using tenon::testing::error_of;
+
 constexpr int64_t kInf = Range::kMax;
 
-struct ExprTest : testing::Test {
+struct ExprTest : ::testing::Test {
   ExprPool pool;
   Expr number(int64_t value) { return pool.constant(value); }
   Expr size(const char* name) { return pool.symbol(name, {0, kInf}); }
-  int64_t value(Expr expr, std::vector<int64_t> symbols) { return evaluate(expr, symbols); }
-  // The text of the Error that `action` throws.
-  template <typename Action>
-  std::string error(const Action& action) {
-    try {
-      action();
-    } catch (const Error& caught) {
-      return caught.what();
-    }
-    return "no error";
-  }
-};
+  int64_t value(Expr expr, std::vector<int64_t> symbols) { return evaluate(expr, symbols); }};
 
 TEST_F(ExprTest, EqualExpressionsAreOneNode) {
   Expr a = pool.symbol("a"), b = pool.symbol("b");
@@ -96,18 +89,18 @@ TEST_F(ExprTest, ParsesItsText) {
     EXPECT_EQ(pool.parse(parsed.str()), parsed) << text;
   }
   EXPECT_EQ(pool.parse("!(s0 <= s1)").str(), "s1 < s0");
-  EXPECT_EQ(error([&] { pool.parse("s0 + t"); }),
+  EXPECT_EQ(error_of([&] { pool.parse("s0 + t"); }),
             "[parse] expected a known symbol at position 5 of \"s0 + t\", got \"t\"");
-  EXPECT_EQ(error([&] { pool.parse("Abs(s0, 1)"); }),
+  EXPECT_EQ(error_of([&] { pool.parse("Abs(s0, 1)"); }),
             "[parse] expected a function of 2 such operands at position 0 of \"Abs(s0, 1)\", got \"Abs(s0, 1)\"");
-  EXPECT_EQ(error([&] { pool.parse("s0 *"); }),
+  EXPECT_EQ(error_of([&] { pool.parse("s0 *"); }),
             "[parse] expected a number, a symbol or \"(\" at position 4 of \"s0 *\", got the end");
 }
 
 TEST_F(ExprTest, SymbolNamesAreUniqueIdentifiers) {
   pool.symbol("s0");
-  EXPECT_EQ(error([&] { pool.symbol("s0"); }), "[symbol] expected a new name, got s0, which this pool has");
-  EXPECT_EQ(error([&] { pool.symbol("2x"); }), "[symbol] expected a name of letters, digits, '_' and '.', got \"2x\"");
+  EXPECT_EQ(error_of([&] { pool.symbol("s0"); }), "[symbol] expected a new name, got s0, which this pool has");
+  EXPECT_EQ(error_of([&] { pool.symbol("2x"); }), "[symbol] expected a name of letters, digits, '_' and '.', got \"2x\"");
   EXPECT_FALSE(pool.find_symbol("t").defined());
   int32_t first = 0;
   EXPECT_EQ(pool.find_symbol("s0"), pool.symbol(first));
@@ -149,9 +142,9 @@ TEST_F(ExprTest, HighPowersDoNotExplode) {
 
 TEST_F(ExprTest, DivisionByZeroIsAnErrorWhenEvaluated) {
   Expr a = pool.symbol("a"), b = pool.symbol("b");
-  EXPECT_EQ(error([&] { value(floor_div(a, b), {3, 0}); }),
+  EXPECT_EQ(error_of([&] { value(floor_div(a, b), {3, 0}); }),
             "[evaluate] expected a divisor other than 0, got 3 divided by 0");
-  EXPECT_EQ(error([&] { value(mod(a, number(0)), {3, 0}); }),
+  EXPECT_EQ(error_of([&] { value(mod(a, number(0)), {3, 0}); }),
             "[evaluate] expected a divisor other than 0, got 3 divided by 0");
 }
 
@@ -226,7 +219,7 @@ TEST_F(ExprTest, AssumedBoundsNarrowRanges) {
   EXPECT_EQ(pool.known(le(t, s + 5)), true);
   pool.assume(ge(s, number(9)));
   EXPECT_EQ(pool.simplify(s * t), t * 9);
-  EXPECT_EQ(error([&] { pool.assume(le(t, number(1))); }),
+  EXPECT_EQ(error_of([&] { pool.assume(le(t, number(1))); }),
             "[assume] expected a condition that can hold, got one that is known to be false");
 }
 

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "error_of.h"
+
 #include <bit>
 #include <cmath>
 #include <functional>
@@ -11,6 +13,8 @@
 namespace tenon::sym {
 namespace {
 
+using tenon::testing::error_of;
+
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 const double kNan = std::nan("");
 
@@ -18,23 +22,13 @@ bool same_bits(double a, double b) {
   return std::bit_cast<int64_t>(a) == std::bit_cast<int64_t>(b) || (std::isnan(a) && std::isnan(b));
 }
 
-struct RealTest : testing::Test {
+struct RealTest : ::testing::Test {
   ExprPool pool;
   Expr f = pool.real_symbol("f"), g = pool.real_symbol("g");
   Expr n = pool.symbol("n", {2, Range::kMax}), k = pool.symbol("k");
   RealTest() { pool.mark_size(n); }
   Expr real(double value) { return pool.real_constant(value); }
-  Expr number(int64_t value) { return pool.constant(value); }
-  template <typename Action>
-  std::string error(const Action& action) {
-    try {
-      action();
-    } catch (const Error& caught) {
-      return caught.what();
-    }
-    return "no error";
-  }
-};
+  Expr number(int64_t value) { return pool.constant(value); }};
 
 TEST_F(RealTest, TypesAndInterning) {
   EXPECT_TRUE(f.is_real() && f.is_symbol() && !f.is_boolean());
@@ -142,13 +136,13 @@ TEST_F(RealTest, IntegerAbsAndPow) {
   EXPECT_EQ(pool.range(abs(k)).min, 0);
   EXPECT_EQ(ge(abs(k), k), number(1));
   EXPECT_EQ(evaluate(pow(number(3), n), std::vector<int64_t>{0, 0, 5, 0}), 243);
-  EXPECT_EQ(error([&] { evaluate(pow(n, k), std::vector<int64_t>{0, 0, 5, -1}); }),
+  EXPECT_EQ(error_of([&] { evaluate(pow(n, k), std::vector<int64_t>{0, 0, 5, -1}); }),
             "[evaluate] expected an exponent of at least 0, got 5 to the power of -1");
 }
 
 TEST_F(RealTest, NoValue) {
   std::vector<int64_t> nan = {std::bit_cast<int64_t>(kNan), 0, 2, 0};
-  EXPECT_EQ(error([&] { evaluate(floor(f), nan); }),
+  EXPECT_EQ(error_of([&] { evaluate(floor(f), nan); }),
             "[evaluate] expected a number that fits 64 bits when rounded, got nan");
   EXPECT_FALSE(floor(real(1e30)).is_constant());
   Expr both[] = {floor(f), n};
@@ -176,7 +170,7 @@ TEST_F(RealTest, PrintsAndParses) {
     Expr parsed = pool.parse(text);
     EXPECT_EQ(pool.parse(parsed.str()), parsed) << text << " → " << parsed.str();
   }
-  EXPECT_EQ(error([&] { pool.parse("FloorDiv(f, 2)"); }),
+  EXPECT_EQ(error_of([&] { pool.parse("FloorDiv(f, 2)"); }),
             "[parse] expected a function of 2 such operands at position 0 of \"FloorDiv(f, 2)\", got \"FloorDiv(f, \"");
 }
 

@@ -2,22 +2,16 @@
 
 #include <gtest/gtest.h>
 
+#include "error_of.h"
+
 namespace tenon::sym {
 namespace {
 
-struct ShapeEnvTest : testing::Test {
+using tenon::testing::error_of;
+
+struct ShapeEnvTest : ::testing::Test {
   Ref<ShapeEnv> env = make_ref<ShapeEnv>();
   ~ShapeEnvTest() override { ShapeEnv::set_place(""); }
-
-  template <typename Kind = Error, typename Action>
-  std::string error(const Action& action) {
-    try {
-      action();
-    } catch (const Kind& caught) {
-      return caught.what();
-    }
-    return "no error";
-  }
 };
 
 TEST_F(ShapeEnvTest, PlainNumbersStayPlain) {
@@ -38,8 +32,8 @@ TEST_F(ShapeEnvTest, PlainNumbersStayPlain) {
   a -= 1;
   EXPECT_EQ(a.plain(), 19);
   EXPECT_EQ(a.str(), "19");
-  EXPECT_EQ(error([&] { a / 0; }), "[/] expected a divisor other than 0, got 19 / 0");
-  EXPECT_EQ(error([&] { a % SymInt(0); }), "[%] expected a divisor other than 0, got 19 % 0");
+  EXPECT_EQ(error_of([&] { a / 0; }), "[/] expected a divisor other than 0, got 19 / 0");
+  EXPECT_EQ(error_of([&] { a % SymInt(0); }), "[%] expected a divisor other than 0, got 19 % 0");
 }
 
 TEST_F(ShapeEnvTest, SymbolsHaveNamesHintsAndSources) {
@@ -123,12 +117,12 @@ TEST_F(ShapeEnvTest, UnbackedConditionsAreDataDependent) {
   SymInt n = env->create_size(8, "size 0 of argument x"), u = env->create_unbacked({0, Range::kMax});
   ShapeEnv::set_place("narrow");
   EXPECT_TRUE(bool(u >= 0));
-  EXPECT_EQ(error<DataDependentError>([&] { (void)bool(u <= n); }),
+  EXPECT_EQ(error_of<DataDependentError>([&] { (void)bool(u <= n); }),
             "[narrow] expected a condition that sizes decide, got u0 <= s0, which depends on data\n"
             "  s0 in [2, inf): size 0 of argument x, 8 at capture\n"
             "  u0 in [0, inf): a value from data\n"
             "  to settle it, write check(u0 <= s0) or check(s0 < u0) before this place");
-  EXPECT_EQ(error<DataDependentError>([&] { (void)int64_t(u); }),
+  EXPECT_EQ(error_of<DataDependentError>([&] { (void)int64_t(u); }),
             "[narrow] expected a number that is known at capture, got u0, which depends on data\n"
             "  u0 in [0, inf): a value from data\n"
             "  to settle it, write check(u0 == ...) before this place");
@@ -171,11 +165,11 @@ TEST_F(ShapeEnvTest, FalseChecksAreErrors) {
   EXPECT_TRUE(bool(n <= 9));
   ASSERT_EQ(env->guards().size(), 1u) << "a promise about sizes is asked of every call";
   EXPECT_EQ(env->guards()[0].where, "at most nine");
-  EXPECT_EQ(error([&] { env->check((n <= 7).expr(), "at most seven"); }),
+  EXPECT_EQ(error_of([&] { env->check((n <= 7).expr(), "at most seven"); }),
             "[check] at most seven: expected s0 <= 7, got\n  s0 in [2, 9]: size 0 of argument x, 8 at capture");
-  EXPECT_EQ(error([&] { env->check(env->pool().constant(0), "never"); }),
+  EXPECT_EQ(error_of([&] { env->check(env->pool().constant(0), "never"); }),
             "[check] never: expected 0, got a condition that never holds");
-  EXPECT_EQ(error([&] { env->check(u == 5, "five"); }), "[check] five: expected 0, got a condition that never holds");
+  EXPECT_EQ(error_of([&] { env->check(u == 5, "five"); }), "[check] five: expected 0, got a condition that never holds");
 }
 
 TEST_F(ShapeEnvTest, TwoGuardsThatLeaveOneValue) {

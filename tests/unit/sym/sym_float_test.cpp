@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "error_of.h"
+
 #include <bit>
 #include <cmath>
 #include <random>
@@ -9,23 +11,15 @@
 namespace tenon::sym {
 namespace {
 
+using tenon::testing::error_of;
+
 bool same_bits(double a, double b) {
   return std::bit_cast<int64_t>(a) == std::bit_cast<int64_t>(b) || (std::isnan(a) && std::isnan(b));
 }
 
-struct SymFloatTest : testing::Test {
+struct SymFloatTest : ::testing::Test {
   Ref<ShapeEnv> env = make_ref<ShapeEnv>();
   ~SymFloatTest() override { ShapeEnv::set_place(""); }
-
-  template <typename Kind = Error, typename Action>
-  std::string error(const Action& action) {
-    try {
-      action();
-    } catch (const Kind& caught) {
-      return caught.what();
-    }
-    return "no error";
-  }
 };
 
 TEST_F(SymFloatTest, PlainNumbersStayPlain) {
@@ -65,9 +59,9 @@ TEST_F(SymFloatTest, PlainNumbersStayPlain) {
   a -= n;
   a /= 2;
   EXPECT_EQ(a.plain(), 3.5);
-  EXPECT_EQ(error([&] { floor(SymFloat(std::nan(""))); }),
+  EXPECT_EQ(error_of([&] { floor(SymFloat(std::nan(""))); }),
             "[floor] expected a number that fits 64 bits when rounded, got nan");
-  EXPECT_EQ(error([&] { pow(n, -1); }), "[pow] expected an exponent of at least 0, got 7 to the power of -1");
+  EXPECT_EQ(error_of([&] { pow(n, -1); }), "[pow] expected an exponent of at least 0, got 7 to the power of -1");
   EXPECT_TRUE(std::isinf(true_div(n, 0).plain()));
 }
 
@@ -122,11 +116,11 @@ TEST_F(SymFloatTest, UnbackedReals) {
   ShapeEnv::set_place("relu");
   SymBool undecided = u < std::numeric_limits<double>::infinity();
   EXPECT_TRUE(undecided.is_symbolic());
-  EXPECT_EQ(error<DataDependentError>([&] { (void)bool(undecided); }),
+  EXPECT_EQ(error_of<DataDependentError>([&] { (void)bool(undecided); }),
             "[relu] expected a condition that sizes decide, got uf0 < inf, which depends on data\n"
             "  uf0: a value from data\n"
             "  to settle it, write check(uf0 < inf) or check(!(uf0 < inf)) before this place");
-  EXPECT_EQ(error<DataDependentError>([&] { (void)double(u); }),
+  EXPECT_EQ(error_of<DataDependentError>([&] { (void)double(u); }),
             "[relu] expected a number that is known at capture, got uf0, which depends on data\n"
             "  uf0: a value from data\n"
             "  to settle it, write check(uf0 == ...) before this place");
@@ -145,18 +139,18 @@ TEST_F(SymFloatTest, UnbackedReals) {
 
 TEST_F(SymFloatTest, UserChecksNameTheirLine) {
   int line = __LINE__ + 1;
-  std::string text = error([&] { check(SymInt(3) > 4, "too few"); });
+  std::string text = error_of([&] { check(SymInt(3) > 4, "too few"); });
   std::string place = fmt::format("sym_float_test.cpp:{}", line);
   EXPECT_NE(text.find(place + "): expected a condition that holds, got false"), std::string::npos) << text;
   EXPECT_EQ(text.find("[check] too few ("), 0u);
   SymInt n = env->create_size(8, "size 0 of x");
   line = __LINE__ + 1;
-  text = error([&] { check(n > 20); });
+  text = error_of([&] { check(n > 20); });
   place =
       fmt::format("sym_float_test.cpp:{}: expected s0 >= 21, got\n  s0 in [2, inf): size 0 of x, 8 at capture", line);
   EXPECT_NE(text.find(place), std::string::npos) << text;
   check_is_size(3);
-  text = error([&] { check_is_size(-3); });
+  text = error_of([&] { check_is_size(-3); });
   EXPECT_NE(text.find("expected a number of at least 0, got -3"), std::string::npos) << text;
   SymInt u = env->create_unbacked();
   check_is_size(u);
