@@ -41,6 +41,8 @@ function(tenon_tests kind shares)
 endfunction()
 
 tenon_tests(unit 6 PkgConfig::Z3 $<TARGET_NAME_IF_EXISTS:generate_api_parts>)
+# This one looks at lines through inlined functions, which needs more than -g1.
+set_source_files_properties(tests/unit/capture/user_lines_test.cpp PROPERTIES COMPILE_OPTIONS -g SKIP_PRECOMPILE_HEADERS ON)
 tenon_tests(ops 6)
 tenon_tests(golden 2)
 tenon_tests(errors 2)

@@ -26,6 +26,13 @@ Tensor alias_without_history(const Tensor& tensor) {
   return core::make_view(tensor, tensor.sym_sizes(), tensor.sym_strides(), tensor.sym_storage_offset());
 }
 
+// The same elements in memory of their own, which lies as is said.
+Tensor copy_laid_out(const Tensor& tensor, std::span<const int64_t> strides, Dtype dtype, Device device) {
+  dispatch::ExcludeKeys below(KeySet{DispatchKey::Autograd, DispatchKey::ADInplaceOrView});
+  Tensor copy = core::allocate(tensor.sizes(), strides, dtype, device);
+  return call_tensor("aten::copy_", {Value(copy), Value(tensor), Value(false)});
+}
+
 struct State {
   JointGraph joint;
   Partition parts;
@@ -41,10 +48,11 @@ struct State {
     return backward;
   }
 
-  // Of a call of which some results were not differentiated. `reached`: by gradient, whether there is one.
+  // Of a call of which some results were not differentiated.
   struct Partial {
     GraphFunction run;
-    std::vector<bool> reached;
+    std::vector<bool> read;     // by saved value, whether it is an input
+    std::vector<bool> reached;  // by gradient, whether there is one
   };
   std::mutex partial_mutex;
   std::map<std::vector<bool>, Partial> partial;  // by which tangents are given
@@ -61,6 +69,8 @@ struct State {
         if (found->second.reached.back()) outputs.push_back(output);
       }
       graph.outputs = std::move(outputs);
+      // A value that only the other results need may have been changed since, or given back.
+      found->second.read = drop_unused_inputs(graph, parts.saved.size());
       TENON_LOG(Graph, "backward of some results:\n{}", graph::to_string(graph));
       found->second.run = compiler(graph);
     }
@@ -84,18 +94,15 @@ class CompiledNode final : public autograd::Node {
     const Partition& parts = state_->parts;
     for (size_t at = 0; at < parts.saved.size(); ++at) {
       int32_t input = parts.saved_inputs[at];
-      const std::vector<int32_t>& mutated = state_->joint.mutated;
-      if (input >= 0 && std::find(mutated.begin(), mutated.end(), input) != mutated.end()) {
-        // Backward wants the value before the function itself writes to it.
-        dispatch::ExcludeKeys below(KeySet{DispatchKey::Autograd, DispatchKey::ADInplaceOrView});
-        Tensor before = call_tensor("aten::clone", {Value(inputs[static_cast<size_t>(input)]), Value()});
-        saved_.push_back(autograd::SavedTensor::input(before));
-      } else if (input >= 0) {
-        saved_.push_back(autograd::SavedTensor::input(inputs[static_cast<size_t>(input)]));
-      } else {
-        Tensor kept = alias_without_history(forward_results[state_->joint.forward_outputs + at].tensor());
-        saved_.push_back(autograd::SavedTensor::input(kept));
-      }
+      Tensor kept = input >= 0 ? inputs[static_cast<size_t>(input)]
+                               : alias_without_history(forward_results[state_->joint.forward_outputs + at].tensor());
+      // Backward wants the value before the function itself writes to it, with the strides that it was traced with.
+      for (int32_t mutated : state_->joint.mutated)
+        if (kept.is_same_storage(inputs[static_cast<size_t>(mutated)])) {
+          kept = copy_laid_out(kept, kept.strides(), kept.dtype(), kept.device());
+          break;
+        }
+      saved_.push_back(autograd::SavedTensor::input(kept));
     }
     alive_ = true;
   }
@@ -106,26 +113,21 @@ class CompiledNode final : public autograd::Node {
       for (const Tensor& gradient : gradients)
         TENON_CHECK(!gradient.defined() || !gradient.requires_grad(),
                     "[backward] a compiled function cannot be differentiated twice: compile it with backend \"eager\"");
-    std::vector<Tensor> inputs;
-    for (const autograd::SavedTensor& saved : saved_) inputs.push_back(saved.unpack(name(), nullptr));
-    dispatch::ExcludeKeys below(KeySet{DispatchKey::Autograd, DispatchKey::ADInplaceOrView});
-    size_t first = state_->parts.saved.size();
     std::vector<bool> given;
-    for (size_t at = 0; at < gradients.size(); ++at) {
-      given.push_back(gradients[at].defined());
-      if (!given.back()) continue;
-      const Tensor& meta = state_->parts.backward.meta(state_->parts.backward.inputs[first + at]);
-      inputs.push_back(as_traced(gradients[at], meta));
-    }
+    for (const Tensor& gradient : gradients) given.push_back(gradient.defined());
+    bool all = std::find(given.begin(), given.end(), false) == given.end();
+    const State::Partial* partial = all ? nullptr : &state_->compiled_partial(given);
+    std::vector<Tensor> inputs;
+    for (size_t at = 0; at < saved_.size(); ++at)
+      if (all || partial->read[at]) inputs.push_back(saved_[at].unpack(name(), nullptr));
+    dispatch::ExcludeKeys below(KeySet{DispatchKey::Autograd, DispatchKey::ADInplaceOrView});
+    for (size_t at = 0; at < gradients.size(); ++at)
+      if (given[at]) inputs.push_back(as_traced(gradients[at], state_->parts.backward.meta(state_->parts.backward.inputs[saved_.size() + at])));
+    std::vector<Value> computed = all ? state_->compiled_backward()(inputs, symbols_) : partial->run(inputs, symbols_);
     std::vector<Tensor> results;
-    if (std::find(given.begin(), given.end(), false) == given.end()) {
-      for (Value& result : state_->compiled_backward()(inputs, symbols_)) results.push_back(result.take_tensor());
-      return results;
-    }
-    const State::Partial& partial = state_->compiled_partial(given);
-    std::vector<Value> reached = partial.run(inputs, symbols_);
     size_t next = 0;
-    for (bool has : partial.reached) results.push_back(has ? reached[next++].take_tensor() : Tensor());
+    for (size_t at = 0; at < state_->joint.gradients.size(); ++at)
+      results.push_back(all || partial->reached[at] ? computed[next++].take_tensor() : Tensor());
     return results;
   }
 
@@ -142,8 +144,7 @@ class CompiledNode final : public autograd::Node {
     for (size_t dim = 0; same && dim < sizes.size(); ++dim)
       same = gradient.strides()[dim] == strides[dim] || sizes[dim] <= 1;
     if (same) return gradient;
-    Tensor copy = core::allocate(sizes.span(), strides.span(), meta.dtype(), meta.device());
-    return call_tensor("aten::copy_", {Value(copy), Value(gradient), Value(false)});
+    return copy_laid_out(gradient, strides.span(), meta.dtype(), meta.device());
   }
 
   std::shared_ptr<State> state_;
@@ -206,6 +207,13 @@ std::vector<Value> run_wrapped(const std::shared_ptr<State>& state, std::span<co
                                                              : results[position].tensor();
       autograd::set_history(target, node);
     }
+  // A view of an input that autograd does not see as one has a history of its own.
+  auto with_history = [&](Tensor view, int32_t forward_output) {
+    auto found = std::find(joint.tangents.begin(), joint.tangents.end(), forward_output);
+    if (node && forward_output >= 0 && found != joint.tangents.end())
+      autograd::set_history(view, {node, static_cast<uint32_t>(found - joint.tangents.begin())});
+    return view;
+  };
   std::vector<Value> outputs;
   outputs.reserve(joint.outputs.size());
   for (const OutputPlan& plan : joint.outputs) {
@@ -213,7 +221,7 @@ std::vector<Value> run_wrapped(const std::shared_ptr<State>& state, std::span<co
     switch (plan.kind) {
       case OutputPlan::Kind::Value: outputs.push_back(Tensor(results[at].tensor())); break;
       case OutputPlan::Kind::Input: outputs.push_back(Tensor(inputs[at])); break;
-      case OutputPlan::Kind::ViewOfInput: outputs.push_back(make_view_of(inputs[at], plan.chain, symbols)); break;
+      case OutputPlan::Kind::ViewOfInput: outputs.push_back(with_history(make_view_of(inputs[at], plan.chain, symbols), plan.history)); break;
       case OutputPlan::Kind::Number: outputs.push_back(graph::evaluate_numbers(plan.number, symbols)); break;
     }
   }

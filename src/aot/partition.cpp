@@ -90,6 +90,27 @@ class Partitioner {
     return std::max<int64_t>(1, meta.numel().hint().value_or(4096)) * meta.element_size();
   }
 
+  // An input is alive anyway, so that saving it costs less than saving anything else: unless the function writes to it, for which it is
+  // copied. One that eager does not keep may be changed by anybody before backward comes: it is kept only if there is no other way.
+  int64_t cost_of_input(ValueId id) const {
+    auto at = static_cast<size_t>(std::find(graph_.inputs.begin(), graph_.inputs.end(), id) - graph_.inputs.begin());
+    if (std::find(joint_.mutated.begin(), joint_.mutated.end(), static_cast<int32_t>(at)) != joint_.mutated.end()) return 4 * bytes(id);
+    constexpr int64_t kLastResort = int64_t{1} << 40;
+    return at < joint_.kept.size() && !joint_.kept[at] ? kLastResort : bytes(id);
+  }
+
+  // Of values that are as large, one that forward computes for its own sake is better than one made for backward alone. A view of an input
+  // is as good as the input, but for being one thing more.
+  int64_t cost_of_saving(ValueId id, bool in_forward) const {
+    ValueId memory = id;
+    for (int node = producer_[static_cast<size_t>(id)]; node >= 0; node = producer_[static_cast<size_t>(memory)]) {
+      const ops::Row* row = ops::row_of(*graph_.nodes[static_cast<size_t>(node)].op);
+      if (!row || row->kind != ops::Kind::View) return 4 * bytes(id) + (in_forward ? 0 : 1);
+      memory = std::get<ValueId>(graph_.nodes[static_cast<size_t>(node)].args[0]);
+    }
+    return cost_of_input(memory) + (memory == id ? 0 : 1);
+  }
+
   std::vector<bool> needed_by_forward() const {
     std::vector<bool> needed(graph_.values.size());
     auto mark = [&](ValueId id) { needed[static_cast<size_t>(id)] = true; };
@@ -115,9 +136,7 @@ class Partitioner {
       bool input = producer_[static_cast<size_t>(id)] < 0;
       bool from_forward = input || !is_cheap(graph_.nodes[static_cast<size_t>(producer_[static_cast<size_t>(id)])]);
       if (from_forward) network.add_edge(source, in(id), FlowNetwork::kUnlimited);
-      // An input is alive anyway, so that saving it costs less than saving anything else. Of values that are as large, one that
-      // forward computes for its own sake is better than one made for backward alone.
-      network.add_edge(in(id), out(id), input ? bytes(id) : 4 * bytes(id) + (in_forward[static_cast<size_t>(id)] ? 0 : 1));
+      network.add_edge(in(id), out(id), cost_of_saving(id, in_forward[static_cast<size_t>(id)]));
     }
     auto reaches = [&](ValueId id) {
       if (!backward_[static_cast<size_t>(id)]) network.add_edge(out(id), sink, FlowNetwork::kUnlimited);

@@ -2,10 +2,13 @@
 #include <tenon/autograd/engine.h>
 #include <tenon/autograd/grad_mode.h>
 #include <tenon/autograd/meta.h>
+#include <tenon/autograd/saved_tensor.h>
 #include <tenon/fake/dynamic_size.h>
 #include <tenon/fake/fake.h>
 #include <tenon/graph/trace.h>
 #include <tenon/ops/row.h>
+
+#include <algorithm>
 
 namespace tenon::aot {
 namespace {
@@ -20,6 +23,10 @@ class JointTracer {
     FunctionalMode functional;
     fake::DynamicSizes sizes(captured_.env);
     autograd::SetGradMode mode(grad_enabled_);
+    // What backward needs is the value at that time, whatever is written to the tensor afterwards: eager has to refuse that, a graph without
+    // mutation has the value.
+    autograd::SavedTensorHooksGuard as_saved({[this](const Tensor& tensor) { return std::any(snapshot(tensor)); },
+                                              [](const std::any& kept) { return std::any_cast<Tensor>(kept); }});
     add_inputs();
     std::vector<dispatch::Value> results = run_forward(trace);
     plan_outputs(results);
@@ -31,6 +38,7 @@ class JointTracer {
  private:
   void add_inputs() {
     joint_.primals = captured_.inputs.size();
+    joint_.kept = requires_grad_;
     for (size_t at = 0; at < captured_.inputs.size(); ++at) {
       Tensor inner = fake::like(captured_.meta(captured_.inputs[at]));
       recorder_.add_input(inner, captured_.values[static_cast<size_t>(captured_.inputs[at])].name, inner);
@@ -46,6 +54,13 @@ class JointTracer {
       primals_.push_back(to_functional(inner));
       origins_.back() = autograd::pass_on(primals_.back(), outer);
     }
+  }
+
+  Tensor snapshot(const Tensor& tensor) {
+    if (const FunctionalSlot* slot = functional_slot(tensor); slot && slot->storage->generation == 0)
+      for (size_t at = 0; at < primals_.size(); ++at)
+        if (functional_slot(primals_[at])->storage == slot->storage) joint_.kept[at] = true;
+    return to_functional(from_functional(tensor));
   }
 
   std::vector<dispatch::Value> run_forward(graph::TraceMode& trace) {
@@ -96,12 +111,25 @@ class JointTracer {
       plan.index = static_cast<int32_t>(at);
       plan.chain.assign(slot->chain.begin() + static_cast<ptrdiff_t>(own), slot->chain.end());
       plan.kind = plan.chain.empty() ? OutputPlan::Kind::Input : OutputPlan::Kind::ViewOfInput;
+      if (grad_enabled_ && outer.requires_grad() && is_cut_off(plan.chain)) plan.history = forward_output_of(outer);
       return;
     }
-    for (size_t at = joint_.mutated.size(); at < forward_.size(); ++at)
-      if (forward_[at].is(outer)) plan.index = static_cast<int32_t>(at);
-    if (plan.index < 0) plan.index = add_forward_output(outer, from_functional_as_shown(outer));
+    plan.index = forward_output_of(outer);
     plan.differentiable = grad_enabled_ && outer.requires_grad();
+  }
+
+  int32_t forward_output_of(const Tensor& outer) {
+    for (size_t at = joint_.mutated.size(); at < forward_.size(); ++at)
+      if (forward_[at].is(outer)) return static_cast<int32_t>(at);
+    return add_forward_output(outer, from_functional_as_shown(outer));
+  }
+
+  // Whether autograd does not follow these views, because one of them (detach) has no gradient.
+  static bool is_cut_off(const std::vector<ViewLink>& chain) {
+    return std::any_of(chain.begin(), chain.end(), [](const ViewLink& link) {
+      const ops::Row* row = ops::row_of(*link.op);
+      return row && !row->differentiable();
+    });
   }
 
   // The gradient of an expanded result has elements of its own.

@@ -100,4 +100,23 @@ Graph without_tangents(const Graph& backward, size_t saved, const std::vector<bo
   return result;
 }
 
+std::vector<bool> drop_unused_inputs(Graph& graph, size_t count) {
+  std::vector<bool> used(graph.values.size());
+  auto use = [&](ValueId id) {
+    if (id != graph::kNoValue) used[static_cast<size_t>(id)] = true;
+  };
+  for (const Node& node : graph.nodes) graph::each_reference(node, use);
+  for (const graph::Argument& output : graph.outputs)
+    if (const auto* id = std::get_if<ValueId>(&output)) use(*id);
+  std::vector<bool> kept;
+  std::vector<ValueId> inputs;
+  for (size_t at = 0; at < graph.inputs.size(); ++at) {
+    bool keep = at >= count || used[static_cast<size_t>(graph.inputs[at])];
+    if (at < count) kept.push_back(keep);
+    if (keep) inputs.push_back(graph.inputs[at]);
+  }
+  graph.inputs = std::move(inputs);
+  return kept;
+}
+
 }  // namespace tenon::aot

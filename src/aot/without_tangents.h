@@ -10,4 +10,7 @@ namespace tenon::aot {
 // where eager does not go that way at all.
 graph::Graph without_tangents(const graph::Graph& backward, size_t saved, const std::vector<bool>& given);
 
+// Removes those of the first `count` inputs that nothing reads. Tells which stay.
+std::vector<bool> drop_unused_inputs(graph::Graph& graph, size_t count);
+
 }  // namespace tenon::aot

@@ -110,10 +110,8 @@ void plan(State& state) {
 bool broadcasts(const SymInts& from, const SymInts& to) {
   if (from.size() > to.size()) return false;
   size_t lead = to.size() - from.size();
-  for (size_t dim = 0; dim < from.size(); ++dim) {
-    const SymInt &a = from[dim], &b = to[lead + dim];
-    if (!is_one(a) && !same_size(a, b)) return false;
-  }
+  for (size_t dim = 0; dim < from.size(); ++dim)
+    if (!broadcasts_to(from[dim], to[lead + dim])) return false;
   return true;
 }
 
@@ -180,6 +178,20 @@ bool walk_wants(const Edge& edge) { return !current() || current()->wants(edge.n
 EngineInterceptor set_engine_interceptor(EngineInterceptor installed) {
   return std::exchange(interceptor(), std::move(installed));
 }
+
+namespace {
+
+GradientInterceptor& installed_gradient_interceptor() {
+  thread_local GradientInterceptor installed;
+  return installed;
+}
+
+}  // namespace
+
+GradientInterceptor set_gradient_interceptor(GradientInterceptor installed) {
+  return std::exchange(installed_gradient_interceptor(), std::move(installed));
+}
+const GradientInterceptor& gradient_interceptor() { return installed_gradient_interceptor(); }
 
 std::vector<Tensor> run_walk(const Walk& walk) {
   SetGradMode mode(walk.create_graph);

@@ -42,12 +42,23 @@ bool Tensor::is_leaf() const {
 
 Tensor Tensor::grad() const {
   need(*this, "grad");
+  if (const autograd::GradientInterceptor& instead = autograd::gradient_interceptor())
+    return instead("grad() reads a gradient", {this, 1}, [](std::span<const Tensor> tensors) { return std::vector{tensors[0].grad()}; })[0];
   const AutogradMeta* meta = autograd::meta_of(*this);
   return meta ? meta->grad : Tensor();
 }
 
 void Tensor::set_grad(const Tensor& gradient) const {
   need(*this, "set_grad");
+  if (const autograd::GradientInterceptor& instead = autograd::gradient_interceptor()) {
+    std::vector<Tensor> given = {*this};
+    if (gradient.defined()) given.push_back(gradient);
+    instead("set_grad() changes a gradient", given, [](std::span<const Tensor> tensors) {
+      tensors[0].set_grad(tensors.size() > 1 ? tensors[1] : Tensor());
+      return std::vector<Tensor>();
+    });
+    return;
+  }
   if (!gradient.defined()) {
     if (AutogradMeta* meta = autograd::meta_of(*this)) meta->grad = Tensor();
     return;
@@ -73,6 +84,13 @@ void Tensor::backward(const std::optional<Tensor>& gradient, bool retain_graph, 
 void Tensor::retain_grad() const {
   need(*this, "retain_grad");
   TENON_CHECK(requires_grad(), "[retain_grad] expected a tensor that requires grad, got {}", description());
+  if (const autograd::GradientInterceptor& instead = autograd::gradient_interceptor()) {
+    instead("retain_grad() asks for a gradient to be kept", {this, 1}, [](std::span<const Tensor> tensors) {
+      tensors[0].retain_grad();
+      return std::vector<Tensor>();
+    });
+    return;
+  }
   Ref<autograd::Node> node = autograd::grad_fn(*this);
   AutogradMeta& meta = autograd::ensure_meta(*this);
   if (!node || meta.retains_grad) return;

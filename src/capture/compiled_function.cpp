@@ -156,7 +156,7 @@ class Capture {
     options.fullgraph = state_.options.fullgraph;
     options.argument_names = state_.options.argument_names;
     for (const SegmentRef& segment : path_) known_policies_.insert(known_policies_.end(), segment->policies.begin(), segment->policies.end());
-    Session session([this](size_t input, const std::string& name, const Tensor& tensor) { return policies(input, name, tensor); },
+    Session session([this](size_t input, const std::string& name, const Tensor& tensor) -> InputPolicy& { return policy(input, name, tensor); },
                     std::move(options), frame_);
     session_ = &session;
     session.finish_piece = [this](Piece piece) { return finish(std::move(piece)); };
@@ -192,10 +192,9 @@ class Capture {
   }
 
  private:
-  std::vector<graph::DimPolicy> policies(size_t input, const std::string& name, const Tensor& tensor) {
-    std::vector<graph::DimPolicy> dims = input < known_policies_.size() ? known_policies_[input] : state_.policies(name, tensor);
-    if (input >= known_policies_.size()) new_policies_.push_back(dims);
-    return dims;
+  InputPolicy& policy(size_t input, const std::string& name, const Tensor& tensor) {
+    if (input < known_policies_.size()) return known_policies_[input];
+    return new_policies_.emplace_back(InputPolicy{state_.policies(name, tensor), {}});
   }
 
   size_t finish(Piece piece) {
@@ -366,7 +365,7 @@ class Capture {
   size_t depth_ = 0;
   bool detached_ = false;          // what follows is not kept
   bool verify_ = false;
-  std::vector<std::vector<graph::DimPolicy>> known_policies_, new_policies_;
+  std::vector<InputPolicy> known_policies_, new_policies_;
   std::vector<Value> results_;
 };
 

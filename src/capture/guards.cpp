@@ -32,6 +32,13 @@ std::string content_text(const CellContent& content) {
   return fmt::format("{}", std::get<double>(content));
 }
 
+// False; and why, if somebody reads it.
+template <typename... Args>
+bool refuse(std::string* reason, fmt::format_string<Args...> text, Args&&... args) {
+  if (reason) *reason = fmt::format(text, std::forward<Args>(args)...);
+  return false;
+}
+
 std::vector<int32_t> identity(std::span<const Tensor> tensors) {
   std::vector<int32_t> first;
   for (size_t at = 0; at < tensors.size(); ++at) {
@@ -47,6 +54,7 @@ std::vector<int32_t> identity(std::span<const Tensor> tensors) {
 Guards::Guards(Session& session, const Progress& from, const Frame* root)
     : is_root_(root != nullptr), first_input_(from.inputs), sources_(session.sources.begin() + static_cast<ptrdiff_t>(from.inputs), session.sources.end()),
       cells_(session.plain_cells.begin() + static_cast<ptrdiff_t>(from.cells), session.plain_cells.end()),
+      registers_(session.register_facts.begin() + static_cast<ptrdiff_t>(from.registers), session.register_facts.end()),
       distinct_inputs_(session.writes) {
   if (root) {
     grad_enabled_ = root->grad_enabled;
@@ -64,39 +72,46 @@ Guards::Guards(Session& session, const Progress& from, const Frame* root)
 
 void Guards::set_sizes(Session& session, const Progress& from) { sizes_ = session.inputs().finish(from.sizes); }
 
-std::optional<std::string> Guards::collect(Frame& frame) const {
+bool Guards::collect(Frame& frame, std::string* reason) const {
   frame.inputs.reserve(frame.inputs.size() + sources_.size());
   for (size_t at = 0; at < sources_.size(); ++at) {
     const InputSource& source = sources_[at];
+    const TensorGuard& guard = tensors_[at];
     if (const auto* argument = std::get_if<Argument>(&source)) {
       frame.inputs.push_back(frame.arguments[static_cast<size_t>(argument->position)]);
     } else if (const auto* cell = std::get_if<Ref<CellState>>(&source)) {
       const auto* content = std::get_if<Tensor>(&(*cell)->content);
-      if (!content) return fmt::format("cell '{}' holds no tensor", tensors_[at].name);
+      if (!content) return refuse(reason, "cell '{}' holds no tensor", guard.name);
       frame.inputs.push_back(*content);
     } else if (const auto* computed = std::get_if<Register>(&source)) {
       frame.inputs.push_back(frame.registers[static_cast<size_t>(computed->index)]);
     } else {
       const auto& closure = std::get<ClosureTensor>(source);
       Ref<TensorImpl> alive = closure.tensor.lock();
-      if (!alive) return fmt::format("the closure tensor '{}' is gone", tensors_[at].name);
+      if (!alive) return refuse(reason, "the closure tensor '{}' is gone", guard.name);
       frame.inputs.push_back(Tensor(std::move(alive)));
     }
-    const TensorGuard& guard = tensors_[at];
     const Tensor& input = frame.inputs.back();
-    if (!input.defined()) return fmt::format("tensor '{}' is undefined", guard.name);
+    if (!input.defined()) return refuse(reason, "tensor '{}' is undefined", guard.name);
     const TensorImpl& impl = *input.impl();
     if (impl.dtype != guard.dtype)
-      return fmt::format("tensor '{}' dtype mismatch. expected {}, actual {}", guard.name, name(guard.dtype), name(impl.dtype));
+      return refuse(reason, "tensor '{}' dtype mismatch. expected {}, actual {}", guard.name, name(guard.dtype), name(impl.dtype));
     if (impl.device != guard.device)
-      return fmt::format("tensor '{}' device mismatch. expected {}, actual {}", guard.name, guard.device.str(), impl.device.str());
+      return refuse(reason, "tensor '{}' device mismatch. expected {}, actual {}", guard.name, guard.device.str(), impl.device.str());
     if (static_cast<int64_t>(impl.sizes.size()) != guard.rank)
-      return fmt::format("tensor '{}' rank mismatch. expected {}, actual {}", guard.name, guard.rank, impl.sizes.size());
+      return refuse(reason, "tensor '{}' rank mismatch. expected {}, actual {}", guard.name, guard.rank, impl.sizes.size());
     // Most tensors have no autograd slot at all.
     if ((impl.autograd && input.requires_grad()) != guard.requires_grad)
-      return fmt::format("tensor '{}' requires_grad mismatch. expected requires_grad={}", guard.name, guard.requires_grad ? 1 : 0);
+      return refuse(reason, "tensor '{}' requires_grad mismatch. expected requires_grad={}", guard.name, guard.requires_grad ? 1 : 0);
   }
-  return std::nullopt;
+  return true;
+}
+
+bool Guards::holds(const RegisterFact& fact, const Frame& frame) const {
+  const Tensor& held = frame.registers[static_cast<size_t>(fact.index)];
+  if (!fact.same_as) return !held.defined();
+  auto index = static_cast<size_t>(fact.same_as->index);
+  return held.is(fact.same_as->is_register ? frame.registers[index] : frame.inputs[index]);
 }
 
 bool Guards::check(Frame& frame) const {
@@ -114,7 +129,9 @@ bool Guards::check(Frame& frame) const {
   }
   for (const auto& [cell, content] : cells_)
     if (!same_content(cell->content, content)) return false;
-  if (collect(frame)) return false;
+  if (!collect(frame, nullptr)) return false;
+  for (const RegisterFact& fact : registers_)
+    if (!holds(fact, frame)) return false;
   if (distinct_inputs_)
     for (size_t at = 0; at < frame.inputs.size(); ++at)
       for (size_t before = 0; before < at; ++before)
@@ -144,7 +161,10 @@ std::string Guards::explain(Frame frame) const {
     if (!same_content(cell->content, content))
       return fmt::format("cell '{}': expected {}, got {}", cell->name, content_text(content), content_text(cell->content));
   size_t first = frame.inputs.size();
-  if (std::optional<std::string> reason = collect(frame)) return *reason;
+  if (std::string reason; !collect(frame, &reason)) return reason;
+  for (const RegisterFact& fact : registers_)
+    if (!holds(fact, frame))
+      return fact.same_as ? "a result of what ran at the break is another tensor" : "a result of what ran at the break is defined";
   for (size_t at = first; distinct_inputs_ && at < frame.inputs.size(); ++at)
     for (size_t before = first; before < at; ++before)
       if (frame.inputs[at].is(frame.inputs[before])) return fmt::format("{} is {}", tensors_[before - first].name, tensors_[at - first].name);

@@ -28,6 +28,19 @@ struct Register {
 };
 using InputSource = std::variant<Argument, Ref<CellState>, ClosureTensor, Register>;
 
+// A tensor that a segment's graph takes.
+struct InputRef {
+  bool is_register = false;
+  int32_t index = 0;
+  bool operator==(const InputRef&) const = default;
+};
+
+// Of a register that is no input of its own: it holds no tensor, or one that was known before.
+struct RegisterFact {
+  int32_t index;
+  std::optional<InputRef> same_as;
+};
+
 struct TensorGuard {
   Dtype dtype;
   Device device;
@@ -38,7 +51,7 @@ struct TensorGuard {
 
 // How far a capture had come, in each of the lists that it appends to.
 struct Progress {
-  size_t inputs = 0, cells = 0;
+  size_t inputs = 0, cells = 0, registers = 0;
   graph::SymbolicInputs::Progress sizes;
 };
 
@@ -62,9 +75,10 @@ class Guards {
   void set_sizes(Session& session, const Progress& from);
 
  private:
-  // Collects inputs; the reason if one is missing or of another kind.
-  std::optional<std::string> collect(Frame& frame) const;
+  // Appends the inputs to the frame's. False if one is missing or of another kind: which, and why, to `reason`.
+  bool collect(Frame& frame, std::string* reason) const;
   std::optional<std::string> same_call(const Frame& frame) const;
+  bool holds(const RegisterFact& fact, const Frame& frame) const;
 
   bool is_root_ = false;
   bool grad_enabled_ = true;
@@ -76,6 +90,7 @@ class Guards {
   std::vector<InputSource> sources_;         // by input
   std::vector<TensorGuard> tensors_;         // by input
   std::vector<std::pair<Ref<CellState>, CellContent>> cells_;
+  std::vector<RegisterFact> registers_;
   bool distinct_inputs_ = false;             // the graph writes: inputs must stay apart
   graph::SizeGuards sizes_;
 };

@@ -24,6 +24,7 @@ class Inside {
   core::CellReader reader_;
   const core::CellReader* reader_before_;
   autograd::EngineInterceptor interceptor_before_;
+  autograd::GradientInterceptor gradients_before_;
   autograd::DropSavedTensors drop_{true};
   dispatch::IncludeKeys include_;
 };
@@ -40,6 +41,7 @@ class Outside {
   dispatch::ThreadKeys keys_;
   const core::CellReader* reader_;
   autograd::EngineInterceptor interceptor_;
+  autograd::GradientInterceptor gradients_;
   autograd::DropSavedTensors keep_{false};
   autograd::SetGradMode mode_;
   fake::DynamicSizes no_sizes_;

@@ -25,13 +25,6 @@ struct Frame {
   std::vector<Tensor> registers;       // what segments computed for later ones
 };
 
-// A tensor that a segment's graph takes.
-struct InputRef {
-  bool is_register = false;
-  int32_t index = 0;
-  bool operator==(const InputRef&) const = default;
-};
-
 // How a segment ends. `tensors` of an action are the results of the graph behind its registers.
 struct Return {
   // One for each flattened result of the function: a constant, or (undefined) the graph's next output.
@@ -44,6 +37,12 @@ struct Act {                           // something that is not recorded runs on
 };
 using End = std::variant<Return, Read, Resume, Act>;
 
+// What was decided of an input's sizes.
+struct InputPolicy {
+  std::vector<graph::DimPolicy> dims;
+  graph::InputLayout layout;
+};
+
 struct Segment {
   Guards guards;
   std::vector<InputRef> inputs;
@@ -54,7 +53,7 @@ struct Segment {
   size_t register_count = 0;           // the graph's first outputs
   size_t tensor_count = 0;             // those behind them: what the end works on
   std::vector<int32_t> bound;          // unbacked symbols: the graph's last outputs
-  std::vector<std::vector<graph::DimPolicy>> policies;  // of the inputs that were met here
+  std::vector<InputPolicy> policies;   // of the inputs that were met here
   mutable size_t end_registers = 0;    // how many registers the end adds
   End end;
   bool eager = false;                  // of a root: calls like this one run without being compiled

@@ -48,7 +48,7 @@ bool is_capturing() { return current_session != nullptr; }
 Session* Session::current() { return current_session; }
 void set_current_session(Session* session) { current_session = session; }
 
-Session::Session(DimPolicies policies, Options options, Frame& frame)
+Session::Session(InputPolicies policies, Options options, Frame& frame)
     : policies_(std::move(policies)), options_(std::move(options)), frame_(frame), env_(make_ref<sym::ShapeEnv>()), inputs_(env_),
       before_(current_session) {
   start_recorder();
@@ -66,14 +66,15 @@ void Session::start_recorder() {
   };
 }
 
-Progress Session::progress() const { return {reals.size(), plain_cells.size(), inputs_.progress()}; }
+Progress Session::progress() const { return {reals.size(), plain_cells.size(), register_facts.size(), inputs_.progress()}; }
 
 // ---- Inputs ----------------------------------------------------------------------------------------------------------------
 
 Tensor Session::add_input(const Tensor& real, std::string name, InputSource source) {
   TENON_CHECK(real.device().type == DeviceType::CPU, "[compile] {} is on {}: expected cpu", name, real.device().str());
-  std::vector<graph::DimPolicy> dims = policies_(reals.size(), name, real);
-  Tensor fake = inputs_.add(real, dims, name);
+  InputPolicy& decided = policies_(reals.size(), name, real);
+  std::vector<graph::DimPolicy> dims = decided.dims;
+  Tensor fake = inputs_.add(real, dims, name, &decided.layout);
   for (int64_t dim = 0; dim < real.dim(); ++dim) {
     const graph::DimPolicy& policy = dims[static_cast<size_t>(dim)];
     if (capture::mark_of(real, dim).mark != capture::Mark::Dynamic || policy.kind != graph::DimPolicy::Kind::Dynamic) continue;
@@ -362,12 +363,15 @@ std::vector<Tensor> Session::act_on(std::string why, std::span<const Tensor> ten
   for (size_t at = 0; at < added; ++at) {
     auto index = static_cast<int32_t>(next_register_++);
     const Tensor& real = frame_.registers[static_cast<size_t>(index)];
-    if (!real.defined())
+    if (!real.defined()) {
+      register_facts.push_back({index, std::nullopt});
       results.emplace_back();
-    else if (auto found = fakes_.find(real.impl()); found != fakes_.end())
+    } else if (auto found = fakes_.find(real.impl()); found != fakes_.end()) {
+      register_facts.push_back({index, origins_.at(found->second.impl()).second});
       results.push_back(found->second);
-    else
+    } else {
       results.push_back(add_input(real, fmt::format("computed{}", index), Register{index}));
+    }
   }
   return results;
 }
@@ -484,7 +488,7 @@ void Session::check_marks() const {
       for (const sym::Guard& guard : env_->guards()) {
         std::vector<int32_t> symbols = sym::symbols_of(guard.condition);
         if (mark.size.is_symbolic() && std::find(symbols.begin(), symbols.end(), mark.size.expr().symbol_id()) != symbols.end())
-          because += fmt::format("\n  {} (asked by {})", guard.condition.str(), guard.where);
+          because += fmt::format("\n  {} (asked by {})", guard.condition.str(), guard.asked_by());
       }
       fail("[mark_dynamic] size {} of {} was marked dynamic, but the function fixes it to {}:{}", mark.dim, mark.name, *value, because);
     }

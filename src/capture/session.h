@@ -28,8 +28,8 @@ class GraphBreak : public std::exception {
   std::string why_;
 };
 
-// Which dimensions of an input are to be dynamic, by the input's name.
-using DimPolicies = std::function<std::vector<graph::DimPolicy>(size_t input, const std::string& name, const Tensor& tensor)>;
+// What is to become of an input's sizes, by its name. What does become of them is noted there.
+using InputPolicies = std::function<InputPolicy&(size_t input, const std::string& name, const Tensor& tensor)>;
 
 // A finished piece of the capture. The owner puts what comes of it into the session's frame.
 struct Piece {
@@ -51,7 +51,7 @@ class Session {
     std::vector<std::string> argument_names;
   };
 
-  Session(DimPolicies policies, Options options, Frame& frame);
+  Session(InputPolicies policies, Options options, Frame& frame);
   ~Session();
   static Session* current();
 
@@ -91,6 +91,7 @@ class Session {
   std::vector<InputSource> sources;                                 // by input
   std::vector<std::string> names;                                   // by input
   std::vector<std::pair<Ref<CellState>, CellContent>> plain_cells;  // cells that are not tensors, and what they held
+  std::vector<RegisterFact> register_facts;
   bool writes = false;                                              // an operator writes to something
   bool broke = false;                                               // there was a break already
 
@@ -133,7 +134,7 @@ class Session {
   // An Error if a dimension marked dynamic came out as a constant.
   void check_marks() const;
 
-  DimPolicies policies_;
+  InputPolicies policies_;
   Options options_;
   Frame& frame_;
   Ref<sym::ShapeEnv> env_;

@@ -11,16 +11,23 @@ void SymbolicInputs::set_source(sym::Expr symbol, SymbolSource source) {
   sources_[id] = source;
 }
 
-SymInt SymbolicInputs::symbol_for(int64_t size, const DimPolicy& policy, int32_t input, int32_t dim, const std::string& name) {
+SymInt SymbolicInputs::symbol_for(int64_t size, const DimPolicy& policy, int32_t input, int32_t dim, const std::string& name,
+                                  int32_t known) {
   if (policy.kind == DimPolicy::Kind::Unbacked) {
     SymInt symbol = env_->create_unbacked({std::max<int64_t>(0, policy.range.min), policy.range.max});
     (void)env_->take_fresh();  // no node binds it: the input does
     set_source(symbol.expr(), {SymbolSource::Kind::AnySize, input, dim});
     return symbol;
   }
-  if (auto found = by_size_.find(size); found != by_size_.end()) {
-    expected_.push_back({input, dim, false, found->second.expr()});
-    return found->second;
+  std::optional<SymInt> shared;
+  if (known == InputLayout::kConstant) {
+    if (auto found = by_size_.find(size); found != by_size_.end()) shared = found->second;
+  } else if (known < env_->pool().symbol_count()) {
+    shared = SymInt(env_->pool().symbol(known), env_);
+  }
+  if (shared) {
+    expected_.push_back({input, dim, false, shared->expr()});
+    return *shared;
   }
   SymInt symbol = env_->create_size(size, fmt::format("size of {} at dim {}", name, dim));
   set_source(symbol.expr(), {SymbolSource::Kind::Size, input, dim});
@@ -34,7 +41,10 @@ Tensor SymbolicInputs::add(const Tensor& real, std::span<const bool> dynamic, co
   return add(real, dims, name);
 }
 
-Tensor SymbolicInputs::add(const Tensor& real, std::span<const DimPolicy> dims, const std::string& name) {
+Tensor SymbolicInputs::add(const Tensor& real, std::span<const DimPolicy> dims, const std::string& name, InputLayout* layout) {
+  InputLayout unused;
+  InputLayout& chosen = layout ? *layout : unused;
+  const bool follow = chosen.known();
   auto input = static_cast<int32_t>(names_.size());
   names_.push_back(name);
   std::span<const int64_t> sizes = real.sizes(), strides = real.strides();
@@ -45,7 +55,8 @@ Tensor SymbolicInputs::add(const Tensor& real, std::span<const DimPolicy> dims, 
     bool symbolic = dims[dim].kind == DimPolicy::Kind::Unbacked || (dims[dim].kind == DimPolicy::Kind::Dynamic && sizes[dim] > 1);
     any |= symbolic;
     if (symbolic) {
-      sym_sizes.push_back(symbol_for(sizes[dim], dims[dim], input, static_cast<int32_t>(dim), name));
+      int32_t known = follow ? chosen.sizes[dim] : InputLayout::kConstant;
+      sym_sizes.push_back(symbol_for(sizes[dim], dims[dim], input, static_cast<int32_t>(dim), name, known));
     } else {
       sym_sizes.push_back(sizes[dim]);
       expected_.push_back({input, static_cast<int32_t>(dim), false, env_->pool().constant(sizes[dim])});
@@ -54,28 +65,34 @@ Tensor SymbolicInputs::add(const Tensor& real, std::span<const DimPolicy> dims, 
   // From the smallest stride outwards, each stride is explained by a dimension further inside, if one explains it.
   SymInts sym_strides;
   sym_strides.resize(rank);
-  std::vector<size_t> order(rank);
-  std::iota(order.begin(), order.end(), size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-    return strides[a] != strides[b] ? strides[a] < strides[b] : a > b;
-  });
+  if (!follow) {
+    for (const SymInt& size : sym_sizes) chosen.sizes.push_back(size.is_symbolic() ? size.expr().symbol_id() : InputLayout::kConstant);
+    chosen.order.resize(rank);
+    std::iota(chosen.order.begin(), chosen.order.end(), size_t{0});
+    std::stable_sort(chosen.order.begin(), chosen.order.end(), [&](size_t a, size_t b) {
+      return strides[a] != strides[b] ? strides[a] < strides[b] : a > b;
+    });
+    chosen.strides.assign(rank, InputLayout::kConstant);
+  }
   std::vector<std::pair<int64_t, SymInt>> reached = {{1, SymInt(1)}};  // a stride, as a number and as an expression
-  for (size_t dim : order) {
+  for (size_t dim : chosen.order) {
     SymInt stride = strides[dim];
-    if (any && strides[dim] > 1) {
+    int32_t& choice = chosen.strides[dim];
+    if (!follow && any && strides[dim] > 1) {
       auto found = std::find_if(reached.rbegin(), reached.rend(), [&](const auto& each) { return each.first == strides[dim]; });
-      if (found != reached.rend()) {
-        stride = found->second;
+      choice = found != reached.rend() ? static_cast<int32_t>(reached.rend() - found) - 1 : InputLayout::kOwnSymbol;
+    }
+    if (choice != InputLayout::kConstant) {
+      if (choice != InputLayout::kOwnSymbol) {
+        stride = reached[static_cast<size_t>(choice)].second;
       } else {
         stride = env_->create_number(strides[dim], fmt::format("stride of {} at dim {}", name, dim));
         set_source(stride.expr(), {SymbolSource::Kind::Stride, input, static_cast<int32_t>(dim)});
       }
     }
     sym_strides[dim] = stride;
-    bool defines = stride.is_symbolic() && stride.expr().is_symbol() &&
-                   sources_[static_cast<size_t>(stride.expr().symbol_id())].kind == SymbolSource::Kind::Stride;
-    // The stride of a dimension of one element addresses nothing.
-    if (!defines && sizes[dim] != 1)
+    // What defines a symbol needs no guard, and the stride of a dimension of one element addresses nothing.
+    if (choice != InputLayout::kOwnSymbol && sizes[dim] != 1)
       expected_.push_back({input, static_cast<int32_t>(dim), true, stride.to_expr(*env_)});
     reached.emplace_back(strides[dim] * sizes[dim], stride * sym_sizes[dim]);
   }
@@ -190,7 +207,7 @@ std::string SizeGuards::explain(std::span<const Tensor> inputs, std::span<const 
       return mismatch(each, fmt::format("{} ({})", expected, each.value.str()));
   for (const sym::Guard& guard : guards_)
     if (sym::evaluate(guard.condition, symbols) == 0)
-      return fmt::format("{} does not hold (asked by {})", guard.condition.str(), guard.where);
+      return fmt::format("{} does not hold (asked by {})", guard.condition.str(), guard.asked_by());
   return "";
 }
 
@@ -206,7 +223,7 @@ std::vector<std::string> SizeGuards::describe() const {
   };
   for (const Fixed& each : fixed_) line(each, std::to_string(each.value));
   for (const Expectation& each : expected_) line(each, each.value.str());
-  for (const sym::Guard& guard : guards_) lines.push_back(fmt::format("{}  (asked by {})", guard.condition.str(), guard.where));
+  for (const sym::Guard& guard : guards_) lines.push_back(fmt::format("{}  (asked by {})", guard.condition.str(), guard.asked_by()));
   return lines;
 }
 

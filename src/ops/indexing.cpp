@@ -115,7 +115,7 @@ bool broadcasts(const SymInts& sizes, const SymInts& wanted) {
   size_t skip = sizes.size() > wanted.size() ? sizes.size() - wanted.size() : 0;
   for (size_t dim = 0; dim < sizes.size(); ++dim) {
     if (statically_true(sizes[dim] == 1)) continue;
-    if (dim < skip || !same_size(sizes[dim], wanted[wanted.size() + dim - sizes.size()])) return false;
+    if (dim < skip || !broadcasts_to(sizes[dim], wanted[wanted.size() + dim - sizes.size()])) return false;
   }
   return true;
 }

@@ -89,14 +89,18 @@ SymInts broadcast(std::span<const SymInts> shapes, std::string_view op_name) {
         out = size;
         continue;
       }
-      // Neither is known to be 1: symbolic sizes are at least 2, or count as such, so they must be equal.
-      if (!same_size(out, size)) {
+      // Neither is known to be 1: they are equal, or one of them turns out to be 1 (which sizes of inputs are not, but what is computed
+      // from them may be).
+      if (broadcasts_to(size, out)) {
+        if (!is_one(size)) out = better_known(out, size);
+      } else if (decide_or(out == 1, false)) {
+        out = size;
+      } else {
         std::vector<std::string> texts;
         for (const SymInts& each : shapes) texts.push_back(str(each));
         fail("[{}] shapes {} cannot be broadcast together: dimension {} is {} and {}", op_name, fmt::join(texts, ", "), at,
              out.str(), size.str());
       }
-      out = better_known(out, size);
     }
   return result;
 }

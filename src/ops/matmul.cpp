@@ -50,7 +50,7 @@ TensorMeta addmm_shape(const Arguments& arguments) {
   SymInts sizes = self.sym_sizes();
   bool fits = sizes.size() <= 2;
   for (size_t dim = 0; fits && dim < sizes.size(); ++dim)
-    fits = is_one(sizes[dim]) || equal(sizes[dim], meta.sizes[2 - sizes.size() + dim]);
+    fits = broadcasts_to(sizes[dim], meta.sizes[2 - sizes.size() + dim]);
   TENON_CHECK(fits, "[addmm] self {} cannot be broadcast to {}", self.description(), str(meta.sizes));
   return meta;
 }

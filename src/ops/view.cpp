@@ -110,7 +110,7 @@ Geometry expand_geometry(const Arguments& arguments) {
     if (shape[dim].same(size) || (!is_one(size) && same_size(shape[dim], size))) {
       result[dim] = strides[dim - lead];
     } else {
-      TENON_CHECK(is_one(size), "[expand] {} cannot be expanded to {}: dimension {} is {}", self.description(),
+      TENON_CHECK(is_one(size) || decide_or(size == 1, false), "[expand] {} cannot be expanded to {}: dimension {} is {}", self.description(),
                   str(shape), dim, size.str());
     }
   }

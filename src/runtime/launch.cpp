@@ -4,6 +4,7 @@
 #include <tenon/support/counters.h>
 #include <tenon/support/parallel.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <cstdlib>
@@ -39,6 +40,7 @@ struct Approximation {
   bool any = false;     // functions, and sums in another order
   bool single = false;  // … of float32
   bool sums = false;
+  double terms = 1;       // of the longest sum
   bool extremum = false;  // of zeros of either sign, any
   bool half = false;    // a rounding to a half on the way
   bool breaks = false;  // a comparison or rounding to whole numbers, which may fall on the other side
@@ -46,11 +48,15 @@ struct Approximation {
   std::vector<bool> approximate;  // by value
 };
 
-void find_ops(const loop::Block& block, Approximation& found) {
+// `terms`: how often reductions around the block run it.
+void find_ops(const loop::Block& block, std::span<const int64_t> symbols, double terms, Approximation& found) {
   using loop::OpCode;
+  found.terms = std::max(found.terms, terms);
   for (const loop::Statement& statement : block) {
     if (const auto* inner = std::get_if<std::unique_ptr<loop::Loop>>(&statement)) {
-      find_ops((*inner)->body, found);
+      const loop::Loop& loop = **inner;
+      double times = loop.reduction ? static_cast<double>(std::max<int64_t>(1, sym::evaluate(loop.extent, symbols))) : 1;
+      find_ops(loop.body, symbols, terms * times, found);
       continue;
     }
     const loop::Op& op = std::get<loop::Op>(statement);
@@ -115,7 +121,7 @@ class Oracle {
     launch_interpreted(kernel_, copies, integers, scalars);
     Approximation approximation;
     approximation.approximate.resize(static_cast<size_t>(kernel_.value_count));
-    find_ops(kernel_.body, approximation);
+    find_ops(kernel_.body, symbol_values(kernel_, integers), 1, approximation);
     if (approximation.wild) return;
     for (size_t at = 0; at < copies_.size(); ++at)
       if (kernel_.buffers[at].role != loop::BufferRole::In) compare_buffer(at, approximation);
@@ -136,6 +142,9 @@ class Oracle {
         for (size_t i = 0; i < copies_[buffer].size(); i += static_cast<size_t>(size_of(each)))
           if (double value = std::fabs(read(copies_[buffer].data() + i, each)); std::isfinite(value))
             scale = approximation.sums ? scale + value : std::max(scale, value);
+    // Nested sums read elements more than once.
+    if (approximation.sums)
+      scale *= std::max(1.0, approximation.terms / static_cast<double>(*std::max_element(extents_.begin(), extents_.end())));
     int64_t excused = approximate && approximation.breaks ? 1 + extents_[at] / 100 : 0;
     for (size_t i = 0; i < copies_[at].size(); i += step) {
       if (std::memcmp(got + i, expected + i, step) == 0) continue;

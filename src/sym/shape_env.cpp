@@ -16,7 +16,15 @@ std::string bracketed_place(const char* otherwise) {
   return fmt::format("[{}]", current_place().empty() ? otherwise : current_place());
 }
 
+// " at model.cpp:31", if that is known.
+std::string at_line(const CallSite& site) {
+  std::string line = site.known() ? site.str() : "";
+  return line.empty() ? "" : " at " + line;
+}
+
 }  // namespace
+
+std::string Guard::asked_by() const { return (where.empty() ? "the function" : where) + at_line(site); }
 
 ShapeEnv::ShapeEnv() : pool_(std::make_unique<ExprPool>()) {
   // There are no loops here.
@@ -99,6 +107,12 @@ bool ShapeEnv::is_backed(int32_t symbol_id) const { return backed_.at(static_cas
 
 namespace {
 
+// "\n  asked at model.cpp:31", if that is known.
+std::string asked_here() {
+  std::string line = CallSite::here().str();
+  return line.empty() ? "" : "\n  asked at " + line;
+}
+
 // What is known of the symbols in an expression, one line each.
 std::string describe_symbols(const ShapeEnv& env, Expr expr) {
   std::string text;
@@ -130,16 +144,16 @@ bool ShapeEnv::decide(Expr condition) {
   if (!answer && resolver_ && resolver_(condition)) return decide(condition);
   if (!answer) {
     throw DataDependentError(
-        fmt::format("{} expected a condition that sizes decide, got {}, which depends on data{}\n"
+        fmt::format("{} expected a condition that sizes decide, got {}, which depends on data{}{}\n"
                     "  to settle it, write check({}) or check({}) before this place",
-                    bracketed_place("decide"), condition.str(), describe_symbols(*this, condition), condition.str(),
+                    bracketed_place("decide"), condition.str(), asked_here(), describe_symbols(*this, condition), condition.str(),
                     logical_not(condition).str()));
   }
   bool holds = *answer != 0;
   // Not assumed either: what is assumed must be guarded.
   if (suppressed_ > 0) return holds;
   Expr guard = holds ? condition : logical_not(condition);
-  guards_.push_back({guard, place()});
+  guards_.push_back({guard, place(), CallSite::here()});
   pool_->assume(guard);
   return holds;
 }
@@ -167,9 +181,9 @@ int64_t ShapeEnv::pin_to_hint(Expr expr, Expr simple) {
   if (!value && resolver_ && resolver_(expr)) value = hint(expr);
   if (!value) {
     throw DataDependentError(fmt::format(
-        "{} expected a number that is known at capture, got {}, which depends on data{}\n"
+        "{} expected a number that is known at capture, got {}, which depends on data{}{}\n"
         "  to settle it, write check({} == ...) before this place",
-        bracketed_place(expr.is_real() ? "double" : "int64_t"), expr.str(), describe_symbols(*this, expr), expr.str()));
+        bracketed_place(expr.is_real() ? "double" : "int64_t"), expr.str(), asked_here(), describe_symbols(*this, expr), expr.str()));
   }
   Expr number = expr.is_real() ? pool_->real_constant(std::bit_cast<double>(*value)) : pool_->constant(*value);
   bool holds = decide(same(expr, number));
@@ -177,7 +191,7 @@ int64_t ShapeEnv::pin_to_hint(Expr expr, Expr simple) {
   return *value;
 }
 
-void ShapeEnv::check(Expr condition, const std::string& message) {
+void ShapeEnv::check(Expr condition, const std::string& message, const CallSite& site) {
   std::optional<bool> known = pool_->known(condition);
   if (known.value_or(false)) return;
   std::optional<int64_t> answer = hint(condition);
@@ -189,9 +203,9 @@ void ShapeEnv::check(Expr condition, const std::string& message) {
   if (suppressed_ > 0) return;
   // A call that breaks a promise about sizes alone is captured anew, and told so then.
   if (answer)
-    guards_.push_back({condition, message});
+    guards_.push_back({condition, message, site});
   else
-    deferred_.push_back({condition, message});
+    deferred_.push_back({condition, message, site});
   pool_->assume(condition);
 }
 
@@ -211,18 +225,18 @@ std::string failed_check(const Guard& check, const ShapeEnv& env, std::span<cons
     words.push_back(symbol.is_real() ? fmt::format("{} = {}", symbol.name(), std::bit_cast<double>(bits))
                                      : fmt::format("{} = {}", symbol.name(), bits));
   }
-  return fmt::format("[check] {}: expected {}, got {}", check.where, check.condition.str(), fmt::join(words, ", "));
+  return fmt::format("[check] {}: expected {}, got {}", check.asked_by(), check.condition.str(), fmt::join(words, ", "));
 }
 
-void ShapeEnv::check(const SymBool& condition, const std::string& message) {
-  check(condition.is_symbolic() ? condition.expr() : pool_->constant(bool(condition)), message);
+void ShapeEnv::check(const SymBool& condition, const std::string& message, const CallSite& site) {
+  check(condition.is_symbolic() ? condition.expr() : pool_->constant(bool(condition)), message, site);
 }
 
 std::string ShapeEnv::str() const {
   std::string text;
   for (const Guard& guard : guards_) {
     text += guard.condition.str();
-    if (!guard.where.empty()) text += fmt::format("  (from: {})", guard.where);
+    if (!guard.where.empty()) text += fmt::format("  (from: {})", guard.asked_by());
     text += "\n";
   }
   return text;

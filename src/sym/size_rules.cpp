@@ -33,8 +33,8 @@ Expr suppose_sizes(ShapeEnv& env, Expr expr) {
 bool expect(const SymBool& condition) {
   if (std::optional<bool> answer = try_decide(condition)) return *answer;
   ShapeEnv& env = *condition.env();
-  env.check(condition,
-            fmt::format("{} needs {}", ShapeEnv::place().empty() ? "a shape" : ShapeEnv::place(), condition.str()));
+  env.check(condition, fmt::format("{} needs {}", ShapeEnv::place().empty() ? "a shape" : ShapeEnv::place(), condition.str()),
+            CallSite::here());
   return true;
 }
 
@@ -44,6 +44,10 @@ bool decide_likely(const SymBool& condition, bool otherwise) {
   if (std::optional<bool> answer = try_decide(condition)) return *answer;
   ShapeEnv& env = *condition.env();
   return env.pool().known(suppose_sizes(env, env.pool().simplify(condition.expr()))).value_or(otherwise);
+}
+
+bool broadcasts_to(const SymInt& from, const SymInt& to) {
+  return is_one(from) || same_size(from, to) || decide_or(from == 1, false);
 }
 
 const SymInt& better_known(const SymInt& a, const SymInt& b) {

@@ -34,14 +34,23 @@ struct Program {
   std::vector<int> outputs;  // values: inputs first, then one per statement
 
   bool exact() const;        // every operation gives the same bits however it is compiled
-  // A program in C++ that shows the difference by itself.
-  std::string str() const;
+};
+
+// What is wrong with a program, and how it was run.
+struct Finding {
+  std::string text;              // empty if nothing is wrong
+  std::string options;           // of compile(): ".dynamic = Dynamic::On"
+  std::vector<int> calls = {0};  // the size sets that it was called with; the last call shows it
+  bool gradients = false;        // it is the gradients that are wrong
+
+  explicit operator bool() const { return !text.empty(); }
 };
 
 Program random_program(uint64_t seed);
+Finding check(const Program& program);
 
-// What is wrong, empty if nothing is.
-std::string check(const Program& program);
+// A program in C++, with the values of its inputs, that runs as the finding was made and prints what eager and what compiled code gives.
+std::string source(const Program& program, const Finding& finding);
 
 // The smallest program found, by leaving statements out, for which `check` still complains.
 Program reduce(Program program);

@@ -416,12 +416,12 @@ std::string difference(const Tensor& got, const Tensor& expected, const Closenes
   });
 }
 
-std::string difference(const Tensor& got, const Tensor& expected, double relative) {
+std::string difference(const Tensor& got, const Tensor& expected, double relative, double of_largest) {
   Closeness notes;
   notes.scale = 1;
   note_scale(expected, notes);
   return compare(got, expected,
-                 [&](int64_t, double value) { return relative * std::max(std::fabs(value), 0.01 * notes.scale); });
+                 [&](int64_t, double value) { return relative * std::max(std::fabs(value), of_largest * notes.scale); });
 }
 
 }  // namespace tenon::test

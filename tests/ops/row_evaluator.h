@@ -38,7 +38,7 @@ Tensor contiguous_copy(const Tensor& tensor);
 // What is different, empty if nothing is: dtype, sizes, then elements. NaNs of any bits are equal.
 std::string difference(const Tensor& got, const Tensor& expected);  // exact, zeros of either sign differ
 std::string difference(const Tensor& got, const Tensor& expected, const Closeness& closeness);
-// Within `relative` of the expected element, or of a hundredth of the largest (at least 1).
-std::string difference(const Tensor& got, const Tensor& expected, double relative);
+// Within `relative` of the expected element, or of a part of the largest (at least 1).
+std::string difference(const Tensor& got, const Tensor& expected, double relative, double of_largest = 0.01);
 
 }  // namespace tenon::test

@@ -27,6 +27,7 @@ struct OutputPlan {
   enum class Kind : uint8_t { Value, Input, ViewOfInput, Number } kind = Kind::Value;
   int32_t index = -1;            // Value: among the forward graph's outputs; Input, ViewOfInput: which input
   std::vector<ViewLink> chain;   // ViewOfInput: how to make it
+  int32_t history = -1;          // ViewOfInput: the forward output whose gradient goes to it, if autograd does not see that it is a view
   bool differentiable = false;   // Value: gets a history
   dispatch::Value number;        // Number: possibly symbolic
 };
@@ -34,6 +35,7 @@ struct OutputPlan {
 struct JointGraph {
   graph::Graph graph;                    // inputs: primals, then tangents; outputs: forward's, then gradients
   size_t primals = 0;
+  std::vector<bool> kept;                // by primal: it requires grad, or backward keeps it (or a view of it) in eager too
   size_t forward_outputs = 0;            // mutated inputs first, then values
   std::vector<int32_t> mutated;          // inputs that are written; forward output i is the new value of input mutated[i]
   std::vector<OutputPlan> outputs;       // results of the captured function

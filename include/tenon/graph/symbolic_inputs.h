@@ -60,13 +60,25 @@ struct DimPolicy {
   sym::Range range{};  // promised by the user
 };
 
+// Which symbols an input's sizes and strides became. Which sizes are equal, and which strides follow from them, is seen from the values at
+// capture; a capture that repeats an earlier one with other values must choose as that one did.
+struct InputLayout {
+  static constexpr int32_t kConstant = -1, kOwnSymbol = -2;
+  std::vector<int32_t> sizes;     // by dimension: the symbol, or kConstant
+  std::vector<size_t> order;      // dimensions from the smallest stride outwards
+  std::vector<int32_t> strides;   // by dimension: which of the strides explained before it, or kConstant, or kOwnSymbol
+
+  bool known() const { return sizes.size() == order.size() && !order.empty(); }
+};
+
 class SymbolicInputs {
  public:
   explicit SymbolicInputs(Ref<sym::ShapeEnv> env) : env_(std::move(env)) {}
 
   // A fake of `real`, with a symbol for each dimension that `dynamic` names.
   Tensor add(const Tensor& real, std::span<const bool> dynamic, const std::string& name);
-  Tensor add(const Tensor& real, std::span<const DimPolicy> dims, const std::string& name);
+  // `layout`: followed if it is known, written if not.
+  Tensor add(const Tensor& real, std::span<const DimPolicy> dims, const std::string& name, InputLayout* layout = nullptr);
   // A symbol for a number.
   SymInt add_number(int64_t value, const std::string& name);
   SymFloat add_real(double value, const std::string& name);
@@ -83,7 +95,8 @@ class SymbolicInputs {
   SizeGuards finish() const { return finish(Progress{}); }
 
  private:
-  SymInt symbol_for(int64_t size, const DimPolicy& policy, int32_t input, int32_t dim, const std::string& name);
+  // `known`: the symbol that it was before, or InputLayout::kConstant for any.
+  SymInt symbol_for(int64_t size, const DimPolicy& policy, int32_t input, int32_t dim, const std::string& name, int32_t known);
   void set_source(sym::Expr symbol, SymbolSource source);
 
   Ref<sym::ShapeEnv> env_;

@@ -6,6 +6,7 @@
 // `DataDependentError`. Guards are what must hold for the capture to be used again.
 #pragma once
 
+#include <tenon/support/call_site.h>
 #include <tenon/support/intrusive.h>
 #include <tenon/sym/expr.h>
 
@@ -28,7 +29,11 @@ namespace sym {
 
 struct Guard {
   Expr condition;
-  std::string where;  // place in the user's program, or the operator that asked
+  std::string where;  // the operator that asked, or the message of the check
+  CallSite site;      // the line of the user's program; unknown if `where` tells it
+
+  // Who asked: "slice at model.cpp:31".
+  std::string asked_by() const;
 };
 
 class ShapeEnv : public Counted {
@@ -59,8 +64,9 @@ class ShapeEnv : public Counted {
   double pin_real(Expr expr);
   // The user's (or an operator's) promise: refines what is known, records no guard; for backed conditions that
   // are false at the hint, an Error. Unbacked conditions are kept in `deferred_checks()`.
-  void check(Expr condition, const std::string& message);
-  void check(const SymBool& condition, const std::string& message);
+  // `site`: the line that needs it, if the message does not say.
+  void check(Expr condition, const std::string& message, const CallSite& site = {});
+  void check(const SymBool& condition, const std::string& message, const CallSite& site = {});
 
   // Says that an expression is the size of something.
   void mark_size(Expr expr);
@@ -79,7 +85,7 @@ class ShapeEnv : public Counted {
   bool is_from_data(int32_t symbol_id) const { return from_data_.at(static_cast<size_t>(symbol_id)); }
   const std::vector<Guard>& guards() const { return guards_; }
   const std::vector<Guard>& deferred_checks() const { return deferred_; }
-  // All guards, one line each: "s0 <= 16  (from: slice)".
+  // All guards, one line each: "s0 <= 16  (from: slice at model.cpp:31)".
   std::string str() const;
 
   // Said in guards recorded from now on, on this thread; the capture sets it to the operator or line at hand.

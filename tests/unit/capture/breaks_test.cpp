@@ -223,6 +223,54 @@ TEST(Breaks, disabled_functions_run_for_real) {
   EXPECT_EQ(f.compile_count(), 2);
 }
 
+TEST(Breaks, what_a_disabled_function_gives_is_guarded) {
+  // Nothing, one of its arguments, or something new: what follows was captured for one of these.
+  int kind = 0;
+  auto host = disable([&kind](Tensor x, Tensor y) { return kind == 0 ? x : kind == 1 ? y : Tensor(x * 10); });
+  auto f = compile([&](Tensor x, Tensor y) { return host(x, y) + x; });
+  Tensor x = ones({2}), y = full({2}, 5);
+  for (int round = 0; round < 2; ++round)
+    for (kind = 0; kind < 3; ++kind) {
+      float expected[] = {2, 6, 11};
+      EXPECT_TRUE(same_bits(f(x, y), full({2}, expected[kind]))) << "kind " << kind;
+    }
+}
+
+TEST(Breaks, sizes_that_happen_to_be_equal_later_stay_apart) {
+  // The second call takes the same path up to the question, on sizes that are equal now, and is captured anew from there.
+  auto function = [](Tensor x, Tensor y) {
+    Tensor a = masked_select(x, x > 0.0), b = masked_select(y, y > 0.0);
+    return b.size(0) > 3 ? a + 1 : a * b;
+  };
+  auto f = compile(function, {.dynamic = Dynamic::On});
+  auto first = [](int64_t count) { return (arange(8) < count).to(kFloat32) * 2.5 - 1; };
+  for (auto [x, y] : {std::pair(5, 4), {2, 2}, {5, 4}, {3, 3}})
+    EXPECT_TRUE(same_bits(f(first(x), first(y)), function(first(x), first(y)))) << x << " and " << y;
+}
+
+TEST(Breaks, gradients_are_read_and_set_for_real) {
+  auto function = [](Tensor x, Tensor w) {
+    Tensor before = w.grad();
+    (x * w).sum().backward();
+    Tensor after = w.grad() * 2;
+    if (before.defined()) after = after + 1;
+    w.set_grad(x * 3);
+    return after;
+  };
+  auto f = compile(function);
+  Tensor x = tensor({1.0, 2.0}), w = tensor({5.0, 7.0}).set_requires_grad();
+  EXPECT_TRUE(same_bits(f(x, w), x * 2)) << "no gradient before";
+  EXPECT_TRUE(same_bits(w.grad(), x * 3));
+  for (int round = 0; round < 2; ++round) {
+    EXPECT_TRUE(same_bits(f(x, w), x * 8 + 1)) << "the gradient that was set, and what backward adds";
+    EXPECT_TRUE(same_bits(w.grad(), x * 3));
+  }
+  w.set_grad({});
+  EXPECT_TRUE(same_bits(f(x, w), x * 2));
+  std::string error = error_of([&] { compile(function, {.fullgraph = true})(x, w); });
+  EXPECT_NE(error.find("grad() reads a gradient"), std::string::npos) << error;
+}
+
 TEST(Breaks, backward_inside_a_compiled_function) {
   auto f = compile([](Tensor x, Tensor w) {
     Tensor loss = (x * w).sum();

@@ -428,5 +428,18 @@ TEST(Compile, Reset) {
   EXPECT_EQ(f.compile_count(), 1);
 }
 
+TEST(Compile, a_computed_size_that_is_one_stretches) {
+  auto function = [](Tensor x) { return x + x.slice(1, 1, x.size(1), 2); };
+  auto f = compile(function, {.fullgraph = true, .dynamic = Dynamic::On});
+  for (int64_t width : {3, 2, 3}) {
+    Tensor x = randn({4, width});
+    EXPECT_TRUE(testing::same_bits(f(x), function(x))) << width;
+  }
+  Tensor wide = randn({4, 6});
+  EXPECT_EQ(testing::error_of([&] { f(wide); }).substr(0, 5), testing::error_of([&] { function(wide); }).substr(0, 5));
+  auto spread = compile([](Tensor x) { return x.slice(0, 1).expand(SymInts{7, x.size(1)}); }, {.fullgraph = true, .dynamic = Dynamic::On});
+  EXPECT_EQ(spread(randn({2, 3})).size(0).plain(), 7);
+}
+
 }  // namespace
 }  // namespace tenon

@@ -12,6 +12,7 @@ namespace tenon::sym {
 namespace {
 
 using tenon::testing::error_of;
+using tenon::testing::without_lines;
 
 bool same_bits(double a, double b) {
   return std::bit_cast<int64_t>(a) == std::bit_cast<int64_t>(b) || (std::isnan(a) && std::isnan(b));
@@ -96,7 +97,7 @@ TEST_F(SymFloatTest, DecisionsAndPins) {
   EXPECT_EQ(double(f * 2), 5.0);
   EXPECT_TRUE(std::isnan(double(nan)));
   EXPECT_TRUE(std::signbit(double(zero)));
-  EXPECT_EQ(env->str(),
+  EXPECT_EQ(without_lines(env->str()),
             "2.0 < f0  (from: scale)\n!(f1 < 1.0)  (from: scale)\nSame(f0*2.0, 5.0)  (from: scale)\n"
             "Same(f1, nan)  (from: scale)\nSame(f2, -0.0)  (from: scale)\n");
   EXPECT_TRUE(std::isnan(*nan.maybe_constant()));
@@ -107,7 +108,7 @@ TEST_F(SymFloatTest, DecisionsAndPins) {
 TEST_F(SymFloatTest, AnExactRealPinsItsInteger) {
   SymInt n = env->create_size(8, "x");
   EXPECT_EQ(double(n / 2.0), 4.0);
-  EXPECT_EQ(env->str(), "s0 == 8\n");
+  EXPECT_EQ(without_lines(env->str()), "s0 == 8\n");
 }
 
 TEST_F(SymFloatTest, UnbackedReals) {
@@ -116,11 +117,11 @@ TEST_F(SymFloatTest, UnbackedReals) {
   ShapeEnv::set_place("relu");
   SymBool undecided = u < std::numeric_limits<double>::infinity();
   EXPECT_TRUE(undecided.is_symbolic());
-  EXPECT_EQ(error_of<DataDependentError>([&] { (void)bool(undecided); }),
+  EXPECT_EQ(without_lines(error_of<DataDependentError>([&] { (void)bool(undecided); })),
             "[relu] expected a condition that sizes decide, got uf0 < inf, which depends on data\n"
             "  uf0: a value from data\n"
             "  to settle it, write check(uf0 < inf) or check(!(uf0 < inf)) before this place");
-  EXPECT_EQ(error_of<DataDependentError>([&] { (void)double(u); }),
+  EXPECT_EQ(without_lines(error_of<DataDependentError>([&] { (void)double(u); })),
             "[relu] expected a number that is known at capture, got uf0, which depends on data\n"
             "  uf0: a value from data\n"
             "  to settle it, write check(uf0 == ...) before this place");
