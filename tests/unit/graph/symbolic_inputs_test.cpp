@@ -13,7 +13,8 @@ Tensor laid_out(const Ints& sizes, const Ints& strides) {
   SymInts sym_sizes, sym_strides;
   for (int64_t size : sizes) sym_sizes.push_back(size);
   for (int64_t stride : strides) sym_strides.push_back(stride);
-  return core::make_view(zeros({4096}), sym_sizes, sym_strides, 0);
+  static const Tensor memory = zeros({4096});
+  return core::make_view(memory, sym_sizes, sym_strides, 0);
 }
 
 // Small numbers, so that sizes and strides are often equal by accident.
