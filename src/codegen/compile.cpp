@@ -11,6 +11,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <deque>
 #include <exception>
 #include <mutex>
 #include <thread>
@@ -19,21 +20,54 @@
 namespace tenon::codegen {
 namespace {
 
-struct Table {
-  std::mutex mutex;
-  std::unordered_map<std::string, CompiledKernelRef> by_key;
+// The kernels of this process. What nobody holds is unloaded, oldest first, beyond the latest few thousand: a program that compiles for ever
+// must not run out of mappings.
+class Table {
+ public:
+  CompiledKernelRef find(const std::string& key) {
+    std::lock_guard lock(mutex_);
+    auto found = by_key_.find(key);
+    return found == by_key_.end() ? nullptr : found->second.lock();
+  }
+
+  // The one that is there, if another thread was faster.
+  CompiledKernelRef add(const std::string& key, CompiledKernelRef made) {
+    CompiledKernelRef dropped;  // unloaded outside the lock
+    std::lock_guard lock(mutex_);
+    std::weak_ptr<const CompiledKernel>& place = by_key_[key];
+    if (CompiledKernelRef there = place.lock()) return there;
+    place = made;
+    latest_.push_back(made);
+    if (latest_.size() > kLatest) {
+      dropped = std::move(latest_.front());
+      latest_.pop_front();
+    }
+    if (by_key_.size() > 2 * swept_) {
+      std::erase_if(by_key_, [](const auto& each) { return each.second.expired(); });
+      swept_ = std::max(by_key_.size(), kLatest);
+    }
+    return made;
+  }
+
+  void clear() {
+    std::deque<CompiledKernelRef> dropped;
+    std::lock_guard lock(mutex_);
+    by_key_.clear();
+    dropped.swap(latest_);
+  }
+
+ private:
+  static constexpr size_t kLatest = 4096;
+  std::mutex mutex_;
+  std::unordered_map<std::string, std::weak_ptr<const CompiledKernel>> by_key_;
+  std::deque<CompiledKernelRef> latest_;
+  size_t swept_ = kLatest;  // entries after the last sweep
 };
 
 // Never destroyed: kernels may run while the process ends.
 Table& table() {
   static Table* made = new Table;
   return *made;
-}
-
-CompiledKernelRef find_loaded(const std::string& key) {
-  std::lock_guard lock(table().mutex);
-  auto found = table().by_key.find(key);
-  return found == table().by_key.end() ? nullptr : found->second;
 }
 
 struct Job {
@@ -52,8 +86,10 @@ CompiledKernelRef build(Job& job, int bits) {
   auto made = std::make_shared<CompiledKernel>();
   std::string problem;
   if (std::optional<std::string> object = load_object(job.key)) {
-    made->entry = load_entry_point(*object, &problem);
-    if (made->entry) {
+    LoadedCode loaded = load_object_code(*object, &problem);
+    if (loaded.entry) {
+      made->entry = loaded.entry;
+      made->code = std::move(loaded.owner);
       made->from_cache = true;
       cached.add();
     } else {
@@ -65,8 +101,10 @@ CompiledKernelRef build(Job& job, int bits) {
     const bool debug = debug_files_wanted();
     GeneratedObject generated_object = generate_object(job.kernel, bits, debug);
     generated.add();
-    made->entry = load_entry_point(generated_object.object, &problem);
-    TENON_ASSERT(made->entry, "{}\n{}", problem, job.text);
+    LoadedCode loaded = load_object_code(generated_object.object, &problem);
+    TENON_ASSERT(loaded.entry, "{}\n{}", problem, job.text);
+    made->entry = loaded.entry;
+    made->code = std::move(loaded.owner);
     store_object(job.key, generated_object.object);
     if (debug)
       write_debug_files(job.kernel.name, job.key, job.text, generated_object.llvm_ir, generated_object.assembly);
@@ -77,8 +115,7 @@ CompiledKernelRef build(Job& job, int bits) {
   made->text = std::move(job.text);
   TENON_LOG(Kernels, "{} {} in {:.2f} ms\n{}", made->kernel.name, made->from_cache ? "loaded" : "compiled",
             made->compile_ms, made->text);
-  std::lock_guard lock(table().mutex);
-  return table().by_key.try_emplace(job.key, std::move(made)).first->second;
+  return table().add(job.key, std::move(made));
 }
 
 }  // namespace
@@ -93,7 +130,7 @@ std::vector<CompiledKernelRef> compile_all(std::vector<loop::Kernel> kernels) {
   for (size_t i = 0; i < kernels.size(); ++i) {
     std::string text = loop::to_string(kernels[i]);
     std::string key = target + "\n" + text;
-    if ((results[i] = find_loaded(key))) continue;
+    if ((results[i] = table().find(key))) continue;
     auto [at, fresh] = job_by_key.try_emplace(key, jobs.size());
     job_of[i] = at->second;
     if (fresh) jobs.push_back({std::move(kernels[i]), std::move(text), std::move(key), nullptr, nullptr});
@@ -129,9 +166,7 @@ CompiledKernelRef compile(loop::Kernel kernel) {
   return compile_all(std::move(one))[0];
 }
 
-void forget_loaded_kernels() {
-  std::lock_guard lock(table().mutex);
-  table().by_key.clear();
-}
+void forget_loaded_kernels() { table().clear(); }
+int64_t loaded_kernel_count() { return loaded_object_count(); }
 
 }  // namespace tenon::codegen

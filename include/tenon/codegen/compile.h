@@ -1,7 +1,7 @@
 // From kernels to machine code.
 //
 // `compile_all` looks every kernel up in this process, then in the object cache on disk, and compiles the rest, in
-// parallel. The result stays loaded for the life of the process.
+// parallel. A kernel stays loaded as long as somebody holds it, and the latest few thousand beyond that.
 #pragma once
 
 #include <tenon/codegen/launch_shape.h>
@@ -18,6 +18,7 @@ struct CompiledKernel {
   loop::Kernel kernel;        // what was compiled
   std::string text;           // the same as text
   loop::EntryPoint entry = nullptr;
+  std::shared_ptr<void> code; // the memory in which `entry` lies
   LaunchShape shape;
   bool from_cache = false;    // the object came from disk
   double compile_ms = 0;      // time to get the entry point
@@ -36,10 +37,10 @@ void set_isa(int bits);
 // The host's features and the version as they enter the cache key, e.g. "x86-64 avx512f,… tenon 0.1.0".
 std::string target_description();
 
-// Forgets the kernels of this process (entry points handed out stay valid), so that the next compile goes to the disk or
+// Forgets the kernels of this process (those that somebody holds stay valid), so that the next compile goes to the disk or
 // to LLVM again. For tests and benchmarks.
 void forget_loaded_kernels();
+// How many kernels are loaded.
+int64_t loaded_kernel_count();
 
-// While true (the environment's TENON_ORACLE, or a test), every launch through `run` executes the interpreter on copies
-// of the buffers as well and compares; see runtime/launch.h.
 }  // namespace tenon::codegen

@@ -11,24 +11,30 @@
 #include <llvm/Support/MemoryBuffer.h>
 
 #include <atomic>
+#include <mutex>
 
 namespace tenon::codegen {
 namespace {
 
 namespace orc = llvm::orc;
 
-// One session for the process, never ended: entry points outlive everything.
+// One session for the process, never ended: kernels may be held by whatever is destroyed last.
 struct Session {
   std::unique_ptr<orc::ExecutionSession> session;
   std::unique_ptr<orc::ObjectLinkingLayer> layer;
   orc::JITDylib* externals = nullptr;
-  std::atomic<int64_t> count{0};
+  std::atomic<int64_t> count{0}, loaded{0};
+  std::mutex mutex;
+  std::string problem;  // what was reported last: lookups say only that they failed
 
   Session() {
     auto control = orc::SelfExecutorProcessControl::Create();
     TENON_ASSERT(control, "{}", llvm::toString(control.takeError()));
     session = std::make_unique<orc::ExecutionSession>(std::move(*control));
-    session->setErrorReporter([](llvm::Error error) { llvm::consumeError(std::move(error)); });
+    session->setErrorReporter([this](llvm::Error error) {
+      std::lock_guard lock(mutex);
+      problem = llvm::toString(std::move(error));
+    });
     layer = std::make_unique<orc::ObjectLinkingLayer>(*session);
     externals = &session->createBareJITDylib("externals");
     orc::SymbolMap symbols;
@@ -46,21 +52,30 @@ Session& jit_session() {
 
 }  // namespace
 
-loop::EntryPoint load_entry_point(const std::string& object, std::string* error) {
+LoadedCode load_object_code(const std::string& object, std::string* error) {
   Session& jit = jit_session();
   orc::JITDylib& library = jit.session->createBareJITDylib("kernel" + std::to_string(jit.count++));
+  ++jit.loaded;
+  std::shared_ptr<void> owner(&library, [](orc::JITDylib* unused) {
+    Session& same = jit_session();
+    if (llvm::Error problem = same.session->removeJITDylib(*unused)) llvm::consumeError(std::move(problem));
+    --same.loaded;
+  });
   library.addToLinkOrder(*jit.externals);
   auto buffer = llvm::MemoryBuffer::getMemBufferCopy(object, "kernel");
   if (llvm::Error problem = jit.layer->add(library, std::move(buffer))) {
     *error = llvm::toString(std::move(problem));
-    return nullptr;
+    return {};
   }
   auto symbol = jit.session->lookup({&library}, jit.session->intern(kEntryName));
   if (!symbol) {
-    *error = llvm::toString(symbol.takeError());
-    return nullptr;
+    std::lock_guard lock(jit.mutex);
+    *error = fmt::format("{}: {}", llvm::toString(symbol.takeError()), std::exchange(jit.problem, ""));
+    return {};
   }
-  return symbol->getAddress().toPtr<loop::EntryPoint>();
+  return {symbol->getAddress().toPtr<loop::EntryPoint>(), std::move(owner)};
 }
+
+int64_t loaded_object_count() { return jit_session().loaded; }
 
 }  // namespace tenon::codegen

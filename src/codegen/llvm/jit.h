@@ -4,6 +4,7 @@
 
 #include <tenon/loop/kernel.h>
 
+#include <memory>
 #include <string>
 
 namespace tenon::codegen {
@@ -11,8 +12,14 @@ namespace tenon::codegen {
 // The name of the one function that every object defines.
 constexpr const char* kEntryName = "tenon_kernel";
 
-// The object's entry point; it stays valid for the life of the process. An object that cannot be linked: nullptr, and
-// `error` says why.
-loop::EntryPoint load_entry_point(const std::string& object, std::string* error);
+struct LoadedCode {
+  loop::EntryPoint entry = nullptr;
+  std::shared_ptr<void> owner;  // unloads the code when nobody holds it any more
+};
+
+// The object's entry point. An object that cannot be linked: nullptr, and `error` says why.
+LoadedCode load_object_code(const std::string& object, std::string* error);
+// How many objects are loaded.
+int64_t loaded_object_count();
 
 }  // namespace tenon::codegen

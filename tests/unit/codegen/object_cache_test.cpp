@@ -65,6 +65,19 @@ class ObjectCache : public testing::Test {
   std::string folder_;
 };
 
+TEST_F(ObjectCache, kernels_that_nobody_holds_are_unloaded) {
+  int64_t before = loaded_kernel_count();
+  CompiledKernelRef held = compile(scale_kernel(2));
+  for (int factor = 3; factor < 8; ++factor) compile(scale_kernel(factor));
+  EXPECT_EQ(loaded_kernel_count(), before + 6) << "the latest stay loaded";
+  EXPECT_EQ(compile(scale_kernel(2)), held);
+  forget_loaded_kernels();
+  EXPECT_EQ(loaded_kernel_count(), before + 1);
+  EXPECT_EQ(run_once(held), 6);
+  held.reset();
+  EXPECT_EQ(loaded_kernel_count(), before);
+}
+
 TEST_F(ObjectCache, FolderIsPrivateAndEntriesComeBack) {
   struct stat about;
   ASSERT_EQ(stat(folder_.c_str(), &about), 0);
