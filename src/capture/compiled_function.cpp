@@ -106,8 +106,9 @@ bool set_verify_captures(bool on) { return verifies.exchange(on); }
 struct CompiledFunction::State {
   CompileOptions options;
   mutable std::shared_mutex tree_mutex;      // guards `roots`, all children, and what follows
-  std::vector<SegmentRef> roots;
-  std::vector<std::string> recompiles, breaks;
+  Siblings roots;
+  std::vector<Reason> recompiles;
+  std::vector<std::string> breaks;
   int64_t compiles = 0;
   bool gave_up = false;                      // past the recompile limit
   std::recursive_mutex compile_mutex;        // one capture at a time; a disabled function may call its caller
@@ -123,17 +124,25 @@ struct CompiledFunction::State {
   std::vector<graph::DimPolicy> policies(const std::string& name, const Tensor& tensor);
   void note_break(const std::string& why);
   // Goes on where nothing that was compiled fits: `path` was run, and none of `level` comes next.
-  std::vector<Value> capture_from(std::vector<SegmentRef> path, const std::vector<SegmentRef>* level, Frame& frame,
+  std::vector<Value> capture_from(std::vector<SegmentRef> path, const Siblings* level, Frame& frame,
                                   std::span<const Value> numbers, Body body);
-  // Why no root fits the call; empty if there is none yet.
-  std::string why_new(const Frame& frame);
+  // Why no root fits the call; no text if there is none yet.
+  Reason why_new(const Frame& frame);
 
-  // A segment of these whose guards hold for the frame; null, and the frame as it was, if there is none.
-  SegmentRef find(const std::vector<SegmentRef>& segments, Frame& frame) const {
+  // A segment of these whose guards hold for the frame; null, and the frame as it was, if there is none. The one that was found last comes
+  // first: calls come in runs.
+  SegmentRef find(const Siblings& siblings, Frame& frame) const {
     std::shared_lock lock(tree_mutex);
-    size_t inputs = frame.inputs.size(), symbols = frame.symbols.size();
-    for (const SegmentRef& segment : segments) {
-      if (segment->guards.check(frame)) return segment;
+    size_t inputs = frame.inputs.size(), symbols = frame.symbols.size(), count = siblings.segments.size();
+    size_t last = siblings.last_found.load(std::memory_order_relaxed);
+    for (size_t step = 0; step < count; ++step) {
+      // The last one, then the others in order.
+      size_t at = last >= count ? step : step == 0 ? last : step <= last ? step - 1 : step;
+      const SegmentRef& segment = siblings.segments[at];
+      if (segment->guards.check(frame)) {
+        if (at != last) siblings.last_found.store(at, std::memory_order_relaxed);
+        return segment;
+      }
       frame.inputs.resize(inputs);
       frame.symbols.resize(symbols);
     }
@@ -220,7 +229,7 @@ class Capture {
     // Compiling may have asked more of the sizes.
     segment->guards.set_sizes(*session_, from_);
     from_ = session_->progress();
-    TENON_ASSERT(segment->guards.check(frame_), "a new graph refuses its own arguments: {}", segment->guards.explain(frame_));
+    TENON_ASSERT(segment->guards.check(frame_), "a new graph refuses its own arguments: {}", segment->guards.explain(frame_).str());
     for (const std::string& line : segment->guards.describe()) TENON_LOG(Guards, "{}", line);
     attach(segment, shared);
     made_.push_back(segment);
@@ -320,16 +329,16 @@ class Capture {
       counter("graph_breaks").add();
       TENON_LOG(Breaks, "{}", segment->why);
     }
-    bool fits = !detached_ && depth_ < kDeepest && (!parent_ || parent_->children.size() < kMostChildren);
+    bool fits = !detached_ && depth_ < kDeepest && (!parent_ || parent_->children.segments.size() < kMostChildren);
     if (!fits) {
       if (!std::exchange(detached_, true))
-        TENON_LOG(Breaks, "not kept: {}", parent_ && parent_->children.size() >= kMostChildren
+        TENON_LOG(Breaks, "not kept: {}", parent_ && parent_->children.segments.size() >= kMostChildren
                                                ? fmt::format("more than {} ways to go on from one break", kMostChildren)
                                                : fmt::format("more than {} breaks in one call", kDeepest));
     } else if (parent_) {
-      parent_->children.push_back(segment);
+      parent_->children.segments.push_back(segment);
     } else {
-      state_.roots.push_back(segment);
+      state_.roots.segments.push_back(segment);
     }
     parent_ = segment;
   }
@@ -345,7 +354,7 @@ class Capture {
     state_.note_break(why);
     {
       std::unique_lock lock(state_.tree_mutex);
-      state_.roots.push_back(segment);
+      state_.roots.segments.push_back(segment);
     }
     Outside outside(*session_);
     return body_(frame_.arguments, numbers_);
@@ -429,7 +438,7 @@ std::vector<Value> CompiledFunction::call(std::span<const Tensor> tensors, std::
     for (const Value& number : numbers) frame.numbers.push_back(graph::symbol_bits(number));
   }
   std::vector<SegmentRef> path;
-  const std::vector<SegmentRef>* level = &state_->roots;
+  const Siblings* level = &state_->roots;
   for (;;) {
     SegmentRef segment = state_->find(*level, frame);
     if (!segment) return state_->capture_from(std::move(path), level, frame, numbers, body);
@@ -447,7 +456,7 @@ std::vector<Value> CompiledFunction::call(std::span<const Tensor> tensors, std::
   }
 }
 
-std::vector<Value> CompiledFunction::State::capture_from(std::vector<SegmentRef> path, const std::vector<SegmentRef>* level, Frame& frame,
+std::vector<Value> CompiledFunction::State::capture_from(std::vector<SegmentRef> path, const Siblings* level, Frame& frame,
                                                          std::span<const Value> numbers, Body body) {
   std::unique_lock one_at_a_time(compile_mutex, std::defer_lock);
   if (options.eager_while_compiling && path.empty()) {
@@ -463,41 +472,41 @@ std::vector<Value> CompiledFunction::State::capture_from(std::vector<SegmentRef>
     path.push_back(std::move(segment));
     level = &path.back()->children;
   }
-  std::string reason = path.empty() ? why_new(frame) : "";
-  bool again = !reason.empty();
+  Reason reason = path.empty() ? why_new(frame) : Reason{};
+  bool again = !reason.text.empty();
   if (again) {
     bool refuses = options.error_on_recompile || current_stance.load() == Stance::FailOnRecompile;
     TENON_CHECK(!refuses, "[compile] a recompile was needed and is refused ({}): {}",
-                options.error_on_recompile ? "error_on_recompile" : "Stance::FailOnRecompile", reason);
-    if (options.guard_fail) options.guard_fail(reason);
+                options.error_on_recompile ? "error_on_recompile" : "Stance::FailOnRecompile", reason.str());
+    if (options.guard_fail) options.guard_fail(reason.str());
   }
-  if (path.empty() && static_cast<int>(roots.size()) >= options.recompile_limit) {
+  if (path.empty() && static_cast<int>(roots.segments.size()) >= options.recompile_limit) {
     if (!std::exchange(gave_up, true))
       warn_once(fmt::format("recompile limit {}", static_cast<const void*>(this)),
                 fmt::format("a compiled function was compiled {} times, the limit; calls that fit none of them run eagerly from now on (last: {})",
-                            roots.size(), reason));
-    note_break(fmt::format("the recompile limit of {} is reached: {}", options.recompile_limit, reason));
+                            roots.segments.size(), reason.str()));
+    note_break(fmt::format("the recompile limit of {} is reached: {}", options.recompile_limit, reason.text));
     TENON_CHECK(!options.fullgraph, "[compile] the function cannot be captured as one graph (fullgraph): the recompile limit of {} is reached: {}",
-                options.recompile_limit, reason);
+                options.recompile_limit, reason.str());
     return body(frame.arguments, numbers);
   }
   int64_t before = compiles;
   std::vector<Value> results = Capture(*this, frame, numbers, std::move(path), body).run();
   if (again && compiles != before) {
     counter("recompiles").add();
-    TENON_LOG(Recompiles, "{}", reason);
+    TENON_LOG(Recompiles, "{}", reason.str());
     std::unique_lock lock(tree_mutex);
     recompiles.push_back(std::move(reason));
   }
   return results;
 }
 
-std::string CompiledFunction::State::why_new(const Frame& frame) {
+Reason CompiledFunction::State::why_new(const Frame& frame) {
   std::unique_lock lock(tree_mutex);
-  std::string reason;
-  if (!roots.empty()) reason = roots.back()->guards.explain(frame);
+  Reason reason;
+  if (!roots.segments.empty()) reason = roots.segments.back()->guards.explain(frame);
   // A graph whose closure tensor is gone can never run again; what was compiled may serve the graph captured anew.
-  std::erase_if(roots, [](const SegmentRef& root) { return root->guards.lost_closure(); });
+  std::erase_if(roots.segments, [](const SegmentRef& root) { return root->guards.lost_closure(); });
   return reason;
 }
 
@@ -509,7 +518,7 @@ int64_t CompiledFunction::compile_count() const {
 void CompiledFunction::reset() {
   std::lock_guard no_capture(state_->compile_mutex);
   std::unique_lock lock(state_->tree_mutex);
-  state_->roots.clear();
+  state_->roots.segments.clear();
   state_->plans.clear();
   state_->recompiles.clear();
   state_->breaks.clear();
@@ -524,7 +533,7 @@ void explain_tree(const Segment& segment, int depth, Explanation& explanation) {
   auto text = [](const std::shared_ptr<graph::Graph>& graph) { return graph ? graph::to_string(*graph) : std::string(); };
   explanation.entries.push_back({segment.captured, text(segment.compiled.joint), text(segment.compiled.forward),
                                  text(segment.compiled.backward), segment.guards.describe(), segment.eager, depth, segment.why});
-  for (const SegmentRef& child : segment.children) explain_tree(*child, depth + 1, explanation);
+  for (const SegmentRef& child : segment.children.segments) explain_tree(*child, depth + 1, explanation);
 }
 
 }  // namespace
@@ -532,8 +541,8 @@ void explain_tree(const Segment& segment, int depth, Explanation& explanation) {
 Explanation CompiledFunction::explain() const {
   std::shared_lock lock(state_->tree_mutex);
   Explanation explanation;
-  for (const SegmentRef& root : state_->roots) explain_tree(*root, 0, explanation);
-  explanation.recompiles = state_->recompiles;
+  for (const SegmentRef& root : state_->roots.segments) explain_tree(*root, 0, explanation);
+  for (const Reason& reason : state_->recompiles) explanation.recompiles.push_back(reason.str());
   explanation.breaks = state_->breaks;
   return explanation;
 }

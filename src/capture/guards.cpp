@@ -154,21 +154,28 @@ std::optional<std::string> Guards::same_call(const Frame& frame) const {
   return std::nullopt;
 }
 
-std::string Guards::explain(Frame frame) const {
+std::string Reason::str() const {
+  std::string line = site.known() ? site.str() : "";
+  return line.empty() ? text : fmt::format("{}, at {}", text, line);
+}
+
+Reason Guards::explain(Frame frame) const {
   if (is_root_)
-    if (std::optional<std::string> reason = same_call(frame)) return *reason;
+    if (std::optional<std::string> reason = same_call(frame)) return {*reason};
   for (const auto& [cell, content] : cells_)
     if (!same_content(cell->content, content))
-      return fmt::format("cell '{}': expected {}, got {}", cell->name, content_text(content), content_text(cell->content));
+      return {fmt::format("cell '{}': expected {}, got {}", cell->name, content_text(content), content_text(cell->content))};
   size_t first = frame.inputs.size();
-  if (std::string reason; !collect(frame, &reason)) return reason;
+  if (std::string reason; !collect(frame, &reason)) return {reason};
   for (const RegisterFact& fact : registers_)
     if (!holds(fact, frame))
-      return fact.same_as ? "a result of what ran at the break is another tensor" : "a result of what ran at the break is defined";
+      return {fact.same_as ? "a result of what ran at the break is another tensor" : "a result of what ran at the break is defined"};
   for (size_t at = first; distinct_inputs_ && at < frame.inputs.size(); ++at)
     for (size_t before = first; before < at; ++before)
-      if (frame.inputs[at].is(frame.inputs[before])) return fmt::format("{} is {}", tensors_[before - first].name, tensors_[at - first].name);
-  return sizes_.explain(frame.inputs.span(), frame.numbers.span(), {frame.symbols.begin(), frame.symbols.end()});
+      if (frame.inputs[at].is(frame.inputs[before])) return {fmt::format("{} is {}", tensors_[before - first].name, tensors_[at - first].name)};
+  Reason reason;
+  reason.text = sizes_.explain(frame.inputs.span(), frame.numbers.span(), {frame.symbols.begin(), frame.symbols.end()}, &reason.site);
+  return reason;
 }
 
 void Guards::keep_literals(const Session& session) {

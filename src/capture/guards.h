@@ -55,6 +55,14 @@ struct Progress {
   graph::SymbolicInputs::Progress sizes;
 };
 
+// Why guards do not hold, in words, and the line of the user's program that made the guard. Lines are looked up when somebody reads them.
+struct Reason {
+  std::string text;
+  CallSite site = {};
+
+  std::string str() const;
+};
+
 class Guards {
  public:
   Guards() = default;
@@ -64,8 +72,8 @@ class Guards {
   // Appends to the frame's inputs and symbols if everything holds; the caller puts the frame back if not. Allocates nothing in the
   // usual case.
   bool check(Frame& frame) const;
-  // The first thing that does not hold, in words.
-  std::string explain(Frame frame) const;
+  // The first thing that does not hold.
+  Reason explain(Frame frame) const;
   std::vector<std::string> describe() const;
   // A closure tensor that is read here is gone.
   bool lost_closure() const;

@@ -13,6 +13,8 @@
 
 #include <tenon/aot/aot.h>
 
+#include <atomic>
+
 namespace tenon::capture {
 
 struct Frame {
@@ -43,6 +45,14 @@ struct InputPolicy {
   graph::InputLayout layout;
 };
 
+struct Segment;
+
+// The ways to go on from one place.
+struct Siblings {
+  std::vector<std::shared_ptr<const Segment>> segments;
+  mutable std::atomic<size_t> last_found{0};
+};
+
 struct Segment {
   Guards guards;
   std::vector<InputRef> inputs;
@@ -57,7 +67,7 @@ struct Segment {
   mutable size_t end_registers = 0;    // how many registers the end adds
   End end;
   bool eager = false;                  // of a root: calls like this one run without being compiled
-  mutable std::vector<std::shared_ptr<const Segment>> children;  // under the function's lock
+  mutable Siblings children;           // under the function's lock
 
   bool returns() const { return std::holds_alternative<Return>(end); }
   // Runs the graph and the end on a frame whose guards were checked. Of a returning segment: the function's results.

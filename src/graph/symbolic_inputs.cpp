@@ -183,7 +183,8 @@ bool SizeGuards::check(std::span<const Tensor> inputs, std::span<const int64_t> 
   return true;
 }
 
-std::string SizeGuards::explain(std::span<const Tensor> inputs, std::span<const int64_t> numbers, std::vector<int64_t> symbols) const {
+std::string SizeGuards::explain(std::span<const Tensor> inputs, std::span<const int64_t> numbers, std::vector<int64_t> symbols,
+                                CallSite* site) const {
   auto name = [&](int32_t input) { return names_[static_cast<size_t>(input)]; };
   auto got = [&](int32_t input, int32_t dim, bool stride) {
     const Tensor& tensor = inputs[static_cast<size_t>(input)];
@@ -206,8 +207,10 @@ std::string SizeGuards::explain(std::span<const Tensor> inputs, std::span<const 
     if (int64_t expected = sym::evaluate(each.value, symbols); got(each.input, each.dim, each.stride) != expected)
       return mismatch(each, fmt::format("{} ({})", expected, each.value.str()));
   for (const sym::Guard& guard : guards_)
-    if (sym::evaluate(guard.condition, symbols) == 0)
-      return fmt::format("{} does not hold (asked by {})", guard.condition.str(), guard.asked_by());
+    if (sym::evaluate(guard.condition, symbols) == 0) {
+      if (site) *site = guard.site;
+      return fmt::format("{} does not hold (asked by {})", guard.condition.str(), guard.where.empty() ? "the function" : guard.where);
+    }
   return "";
 }
 

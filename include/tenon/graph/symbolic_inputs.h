@@ -20,7 +20,9 @@ class SizeGuards {
   // Appends the values of the slice's symbols; false if a size, a stride or a guard does not hold. Allocates only for many symbols.
   bool check(std::span<const Tensor> inputs, std::span<const int64_t> numbers, SmallVector<int64_t, 16>& symbols) const;
   // The first thing that does not hold, in words: "size of x at dim 0: expected 4, got 6". `symbols`: known before the slice.
-  std::string explain(std::span<const Tensor> inputs, std::span<const int64_t> numbers, std::vector<int64_t> symbols = {}) const;
+  // `site`: gets the line that asked, which is not looked up yet.
+  std::string explain(std::span<const Tensor> inputs, std::span<const int64_t> numbers, std::vector<int64_t> symbols = {},
+                      CallSite* site = nullptr) const;
   // One line each.
   std::vector<std::string> describe() const;
 
