@@ -11,6 +11,18 @@ namespace {
 // A kernel that does next to nothing.
 int64_t rank_of(const Tensor& x) { return x.dim(); }
 
+// What a call costs beyond the same thing done bare.
+void add_overhead(Report& report, const char* name, const Timing& called, const Timing& bare, const char* against, double bar) {
+  report.add({.name = name,
+              .value = (called.median - bare.median) * 1e9,
+              .unit = "ns",
+              .against = against,
+              .ratio = called.median / bare.median,
+              .judged = Judged::Value,
+              .better = Better::Lower,
+              .bar = bar});
+}
+
 BENCH(dispatch_boxed_call) {
   dispatch::Library lib("bench_calls");
   dispatch::Operator& op = lib.def("rank(Tensor x) -> int");
@@ -33,14 +45,7 @@ BENCH(dispatch_boxed_call) {
         kernel(call);
         keep(call.results);
       });
-  report.add({.name = "boxed call over its kernel",
-              .value = (called.median - bare.median) * 1e9,
-              .unit = "ns",
-              .against = "the kernel alone",
-              .ratio = called.median / bare.median,
-              .judged = Judged::Value,
-              .better = Better::Lower,
-              .bar = 60});
+  add_overhead(report, "boxed call over its kernel", called, bare, "the kernel alone", 60);
 }
 
 BENCH(custom_op_call) {
@@ -48,14 +53,7 @@ BENCH(custom_op_call) {
   auto op = library::custom_op("bench_calls::copy", copy, {.names = "x, y"});
   Tensor x = ones({2});
   auto [called, bare] = time_against([&] { keep(op(x, 1.0)); }, [&] { keep(copy(x, 1.0)); });
-  report.add({.name = "custom_op call over its function",
-              .value = (called.median - bare.median) * 1e9,
-              .unit = "ns",
-              .against = "the function alone",
-              .ratio = called.median / bare.median,
-              .judged = Judged::Value,
-              .better = Better::Lower,
-              .bar = 250});
+  add_overhead(report, "custom_op call over its function", called, bare, "the function alone", 250);
 }
 
 BENCH(registration) {

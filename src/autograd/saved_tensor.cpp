@@ -22,6 +22,17 @@ bool& dropping() {
 constexpr KeySet kPlainKeys{DispatchKey::CPU, DispatchKey::CUDA, DispatchKey::Meta, DispatchKey::ADInplaceOrView,
                             DispatchKey::Autograd};
 
+// An ordinary tensor needs no operator to be looked at anew; one that a layer below watches (tracing, functionalization) must be seen by it.
+bool is_plain(const Tensor& tensor) {
+  return (tensor.impl()->keys - kPlainKeys).empty() && dispatch::thread_keys().include.empty();
+}
+
+// Whether it may be given another history: all but leaves that require grad, which may not be changed in place.
+bool may_be_rebased(const Tensor& tensor) {
+  const AutogradMeta* meta = meta_of(tensor);
+  return !meta || !meta->requires_grad || meta->grad_fn;
+}
+
 // The same data with this history.
 Tensor attach(const Tensor& data, const Edge& history) {
   Tensor attached = detach_below(data);
@@ -46,10 +57,7 @@ DropSavedTensors::DropSavedTensors(bool on) : before_(std::exchange(dropping(), 
 DropSavedTensors::~DropSavedTensors() { dropping() = before_; }
 
 Tensor detach_below(const Tensor& tensor) {
-  // An ordinary tensor needs no operator; one that a layer below watches (tracing, functionalization) must be seen by
-  // it.
-  bool plain = (tensor.impl()->keys - kPlainKeys).empty() && dispatch::thread_keys().include.empty();
-  if (plain) return core::make_view(tensor, tensor.sym_sizes(), tensor.sym_strides(), tensor.sym_storage_offset());
+  if (is_plain(tensor)) return core::make_view(tensor, tensor.sym_sizes(), tensor.sym_strides(), tensor.sym_storage_offset());
   dispatch::ExcludeKeys below(kAutogradAndAbove);
   return detach(tensor);
 }
@@ -59,7 +67,14 @@ SavedTensor SavedTensor::input(const Tensor& tensor) {
   if (!tensor.defined() || dropping()) return saved;
   saved.kind_ = Kind::Input;
   saved.tensor_ = tensor;
-  if (!hooks_stack().empty()) saved.history_ = gradient_edge(tensor);
+  if (!hooks_stack().empty()) {
+    saved.history_ = gradient_edge(tensor);
+  } else if (is_plain(tensor) && may_be_rebased(tensor)) {
+    // Changed in place later on, the tensor may come to depend on this very node: a ring, if the node held the tensor itself.
+    saved.tensor_ = detach_below(tensor);
+    saved.history_ = gradient_edge(tensor);
+    if (saved.history_.valid()) saved.kind_ = Kind::Copy;
+  }
   saved.pack();
   return saved;
 }

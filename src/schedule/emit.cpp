@@ -218,14 +218,25 @@ class Emitter final {
 
   // ---- Memory -------------------------------------------------------------------------------------------------------------
 
+  // Elements that a tensor of these sizes and strides may address.
+  Expr extent_of(const SymInts& sizes, const SymInts& strides) {
+    Expr extent = builder_pool().constant(1), count = extent;
+    for (size_t dim = 0; dim < sizes.size(); ++dim) {
+      extent = extent + (to_kernel(sizes[dim]) - 1) * to_kernel(strides[dim]);
+      count = count * to_kernel(sizes[dim]);
+    }
+    if (extent == count) return extent;
+    // With gaps, a size of 0 does not show in the sum.
+    for (const SymInt& each : sizes)
+      if (Expr size = to_kernel(each); builder_pool().range(size).min <= 0) extent = extent * min(size, builder_pool().constant(1));
+    return extent;
+  }
+
   int buffer_of(ValueId base, loop::BufferRole role) {
     auto found = buffers_.find(base);
     if (found == buffers_.end()) {
       const Tensor& meta = graph_.meta(base);
-      SymInts sizes = meta.sym_sizes(), strides = meta.sym_strides();
-      Expr extent = builder_pool().constant(1);
-      for (size_t dim = 0; dim < sizes.size(); ++dim)
-        extent = extent + (to_kernel(sizes[dim]) - 1) * to_kernel(strides[dim]);
+      Expr extent = extent_of(meta.sym_sizes(), meta.sym_strides());
       // Named by position, so that equal kernels of different graphs are one text and one object.
       std::string name = fmt::format("{}{}", role == loop::BufferRole::In ? "in" : "out", buffers_.size());
       int made = builder_.buffer(std::move(name), meta.dtype(), role, extent);

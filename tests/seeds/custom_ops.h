@@ -15,6 +15,7 @@
 #include <gtest/gtest.h>
 
 #include "error_of.h"
+#include "values_of.h"
 
 namespace tenon::testing {
 
@@ -30,13 +31,6 @@ using library::Outputs;
 namespace legacy = library::legacy;
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
-
-inline std::vector<double> values(const Tensor& tensor) {
-  NoGrad off;
-  Tensor plain = tensor.detach().to(kFloat64).contiguous();
-  const double* data = plain.data<double>();
-  return {data, data + plain.numel().plain()};
-}
 
 inline void expect_equal(const Tensor& got, const Tensor& expected) {
   ASSERT_EQ(got.description(), expected.description());

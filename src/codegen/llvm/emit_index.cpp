@@ -50,53 +50,59 @@ Value* Emitter::sum_of(llvm::ArrayRef<Expr> terms, int* level) {
   return sum ? sum : b_.getInt64(0);
 }
 
-Value* Emitter::build_scalar(Expr expr) {
-  auto args = expr.args();
-  auto truth = [&](Value* condition) { return b_.CreateZExt(condition, b_.getInt64Ty()); };
-  auto argument = [&](size_t i) { return scalar_index(args[i]); };
+// One operation of integers, or of vectors of them.
+Value* Emitter::index_operation(Expr expr, llvm::ArrayRef<Value*> args, bool small) {
+  auto truth = [&](Value* condition) { return b_.CreateZExt(condition, args[0]->getType()); };
   auto fold = [&](auto join) {
-    Value* all = argument(0);
-    for (size_t i = 1; i < args.size(); ++i) all = join(all, argument(i));
+    Value* all = args[0];
+    for (Value* next : args.drop_front()) all = join(all, next);
     return all;
   };
   switch (expr.op()) {
-    case Op::Add: {
-      int level;
-      return sum_of(llvm::ArrayRef<Expr>(args.data(), args.size()), &level);
-    }
+    case Op::Add:
+      return fold([&](Value* a, Value* b) { return b_.CreateAdd(a, b); });
     case Op::Mul:
       return fold([&](Value* a, Value* b) { return b_.CreateMul(a, b); });
     case Op::FloorDiv:
-      return index_floor_div(context_, argument(0), argument(1), false).quotient;
+      return index_floor_div(context_, args[0], args[1], small).quotient;
     case Op::Mod:
-      return index_floor_div(context_, argument(0), argument(1), false).remainder;
+      return index_floor_div(context_, args[0], args[1], small).remainder;
     case Op::Min:
       return fold([&](Value* a, Value* b) { return b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, a, b); });
     case Op::Max:
       return fold([&](Value* a, Value* b) { return b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, a, b); });
     case Op::Eq:
-      return truth(b_.CreateICmpEQ(argument(0), argument(1)));
+      return truth(b_.CreateICmpEQ(args[0], args[1]));
     case Op::Ne:
-      return truth(b_.CreateICmpNE(argument(0), argument(1)));
+      return truth(b_.CreateICmpNE(args[0], args[1]));
     case Op::Lt:
-      return truth(b_.CreateICmpSLT(argument(0), argument(1)));
+      return truth(b_.CreateICmpSLT(args[0], args[1]));
     case Op::Le:
-      return truth(b_.CreateICmpSLE(argument(0), argument(1)));
+      return truth(b_.CreateICmpSLE(args[0], args[1]));
     case Op::And:
       return fold([&](Value* a, Value* b) { return b_.CreateAnd(a, b); });
     case Op::Or:
       return fold([&](Value* a, Value* b) { return b_.CreateOr(a, b); });
     case Op::Not:
-      return b_.CreateXor(argument(0), b_.getInt64(1));
+      return b_.CreateXor(args[0], llvm::ConstantInt::get(args[0]->getType(), 1));
     case Op::Abs:
-      return b_.CreateBinaryIntrinsic(llvm::Intrinsic::abs, argument(0), b_.getFalse());
-    case Op::Constant:
-    case Op::Symbol:
-      return scalar_index(expr);
+      return b_.CreateBinaryIntrinsic(llvm::Intrinsic::abs, args[0], b_.getFalse());
     default:
       break;
   }
   TENON_ASSERT(false, "unknown expression {}", expr.str());
+}
+
+Value* Emitter::build_scalar(Expr expr) {
+  auto args = expr.args();
+  if (expr.op() == Op::Add) {
+    int level;
+    return sum_of(llvm::ArrayRef<Expr>(args.data(), args.size()), &level);
+  }
+  if (expr.is_constant() || expr.is_symbol()) return scalar_index(expr);
+  llvm::SmallVector<Value*, 4> values;
+  for (Expr argument : args) values.push_back(scalar_index(argument));
+  return index_operation(expr, values, false);
 }
 
 Value* Emitter::lane_numbers() {
@@ -156,60 +162,16 @@ int Emitter::magnitude_bits(Expr expr) const {
 }
 
 Value* Emitter::build_vector(Expr expr, int part) {
-  auto args = expr.args();
-  auto argument = [&](size_t i) { return vector_index(args[i], part); };
-  auto truth = [&](Value* condition) {
-    return b_.CreateZExt(condition, llvm::FixedVectorType::get(b_.getInt64Ty(), static_cast<unsigned>(target_.lanes)));
-  };
-  auto fold = [&](auto join) {
-    Value* all = argument(0);
-    for (size_t i = 1; i < args.size(); ++i) all = join(all, argument(i));
-    return all;
-  };
-  switch (expr.op()) {
-    case Op::Symbol: {
-      if (vector_ && expr.symbol_id() == vector_->symbol) {
-        Value* start = b_.CreateAdd(vector_->index, b_.getInt64(static_cast<uint64_t>(part * target_.lanes)));
-        return b_.CreateAdd(b_.CreateVectorSplat(static_cast<unsigned>(target_.lanes), start), lane_numbers());
-      }
+  if (expr.is_symbol()) {
+    if (!vector_ || expr.symbol_id() != vector_->symbol)
       return symbols_[static_cast<size_t>(expr.symbol_id())].parts[static_cast<size_t>(part)];
-    }
-    case Op::Add:
-      return fold([&](Value* a, Value* b) { return b_.CreateAdd(a, b); });
-    case Op::Mul:
-      return fold([&](Value* a, Value* b) { return b_.CreateMul(a, b); });
-    case Op::FloorDiv:
-    case Op::Mod: {
-      const bool small = magnitude_bits(args[0]) <= 52;
-      DivisionResult result = index_floor_div(context_, argument(0), argument(1), small);
-      return expr.op() == Op::FloorDiv ? result.quotient : result.remainder;
-    }
-    case Op::Min:
-      return fold([&](Value* a, Value* b) { return b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, a, b); });
-    case Op::Max:
-      return fold([&](Value* a, Value* b) { return b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, a, b); });
-    case Op::Eq:
-      return truth(b_.CreateICmpEQ(argument(0), argument(1)));
-    case Op::Ne:
-      return truth(b_.CreateICmpNE(argument(0), argument(1)));
-    case Op::Lt:
-      return truth(b_.CreateICmpSLT(argument(0), argument(1)));
-    case Op::Le:
-      return truth(b_.CreateICmpSLE(argument(0), argument(1)));
-    case Op::And:
-      return fold([&](Value* a, Value* b) { return b_.CreateAnd(a, b); });
-    case Op::Or:
-      return fold([&](Value* a, Value* b) { return b_.CreateOr(a, b); });
-    case Op::Not: {
-      Value* operand = argument(0);
-      return b_.CreateXor(operand, llvm::ConstantInt::get(operand->getType(), 1));
-    }
-    case Op::Abs:
-      return b_.CreateBinaryIntrinsic(llvm::Intrinsic::abs, argument(0), b_.getFalse());
-    default:
-      break;
+    Value* start = b_.CreateAdd(vector_->index, b_.getInt64(static_cast<uint64_t>(part * target_.lanes)));
+    return b_.CreateAdd(b_.CreateVectorSplat(static_cast<unsigned>(target_.lanes), start), lane_numbers());
   }
-  TENON_ASSERT(false, "unknown expression {}", expr.str());
+  llvm::SmallVector<Value*, 4> values;
+  for (Expr argument : expr.args()) values.push_back(vector_index(argument, part));
+  const bool divides = expr.op() == Op::FloorDiv || expr.op() == Op::Mod;
+  return index_operation(expr, values, divides && magnitude_bits(expr.args()[0]) <= 52);
 }
 
 std::optional<Emitter::Affine> Emitter::affine(Expr expr) {

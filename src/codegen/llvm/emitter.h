@@ -94,6 +94,8 @@ class Emitter {
   int level_of(sym::Expr expr);
   int place_of(int level) const;
   llvm::Value* scalar_index(sym::Expr expr);
+  // `small`: of a division, that vectors of doubles hold the dividend.
+  llvm::Value* index_operation(sym::Expr expr, llvm::ArrayRef<llvm::Value*> args, bool small);
   llvm::Value* build_scalar(sym::Expr expr);
   llvm::Value* sum_of(llvm::ArrayRef<sym::Expr> terms, int* level);
   llvm::Value* vector_index(sym::Expr expr, int part);

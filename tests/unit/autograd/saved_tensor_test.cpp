@@ -22,12 +22,12 @@ TEST(SavedTensors, ResultsSavedByTheirNodeMakeNoRing) {
 
 TEST(SavedTensors, OnlyWhatIsDeclaredIsKept) {
   Tensor x = leaf({1.0, 2.0});
-  WeakRef<TensorImpl> summand, factor;
+  WeakRef<Storage> summand, factor;
   Tensor y;
   {
     Tensor a = x * 2, b = x * 3;
-    summand = WeakRef<TensorImpl>(a.ref());
-    factor = WeakRef<TensorImpl>(b.ref());
+    summand = WeakRef<Storage>(a.impl()->storage);
+    factor = WeakRef<Storage>(b.impl()->storage);
     y = (a + 1) * b;
   }
   EXPECT_TRUE(summand.expired());
@@ -46,6 +46,28 @@ TEST(SavedTensors, AnInputIsKeptOnlyForThoseWhoNeedIt) {
     y = d * c;  // the gradient of d needs c; nothing needs d
   }
   EXPECT_TRUE(constant.expired());
+}
+
+TEST(SavedTensors, ATensorThatComesToDependOnWhoSavedItMakesNoRing) {
+  WeakRef<autograd::Node> square, scaled, through_view;
+  {
+    Tensor x = leaf({1.0, 2.0});
+    Tensor y = x * 1;
+    Tensor product = y * y;  // saves y
+    square = WeakRef<autograd::Node>(autograd::grad_fn(product));
+    y.add_(product);         // y's history leads to the square
+
+    Tensor plain = real({3, 4}), times = plain * x;  // saves a tensor without history
+    scaled = WeakRef<autograd::Node>(autograd::grad_fn(times));
+    plain.add_(times);
+
+    Tensor z = x * 1;
+    z.mul_(z.view(SymInts{2}));  // saves a view of what it writes
+    through_view = WeakRef<autograd::Node>(autograd::grad_fn(z));
+  }
+  EXPECT_TRUE(square.expired());
+  EXPECT_TRUE(scaled.expired());
+  EXPECT_TRUE(through_view.expired());
 }
 
 TEST(SavedTensors, HooksPackAndUnpack) {

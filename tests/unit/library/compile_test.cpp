@@ -7,19 +7,15 @@
 #include <gtest/gtest.h>
 
 #include "error_of.h"
+#include "values_of.h"
 
 namespace tenon::library {
 namespace {
 
 using ::testing::HasSubstr;
 
-std::vector<double> values(const Tensor& tensor) {
-  NoGrad off;
-  Tensor plain = tensor.detach().to(kFloat64).contiguous();
-  return {plain.data<double>(), plain.data<double>() + plain.numel().plain()};
-}
-
 using tenon::testing::error_of;
+using tenon::testing::values;
 
 Tensor add_plainly(const Tensor& x, double by) {
   Tensor from = x.contiguous(), to = empty_like(from);
