@@ -49,7 +49,12 @@ class Report {
 // Seconds.
 struct Timing {
   double median = 0, best = 0;
+  std::vector<double> rounds;  // seconds of each, in order
 };
+
+// How many times as long `one` takes as `other`: the median over rounds in which both ran, one right after the other. What slows the whole
+// machine down for a while slows both.
+double paired_ratio(const Timing& one, const Timing& other);
 
 struct Rounds {
   int warm_up = 2;

@@ -25,14 +25,24 @@ double time_round(const std::function<void()>& body, int calls) {
   return (now() - start) / calls;
 }
 
+double median_of(std::vector<double> numbers) {
+  std::sort(numbers.begin(), numbers.end());
+  size_t middle = numbers.size() / 2;
+  return numbers.size() % 2 ? numbers[middle] : (numbers[middle - 1] + numbers[middle]) / 2;
+}
+
 Timing summarise(std::vector<double> seconds) {
-  std::sort(seconds.begin(), seconds.end());
-  size_t middle = seconds.size() / 2;
-  double median = seconds.size() % 2 ? seconds[middle] : (seconds[middle - 1] + seconds[middle]) / 2;
-  return {median, seconds.front()};
+  double median = median_of(seconds), best = *std::min_element(seconds.begin(), seconds.end());
+  return {median, best, std::move(seconds)};
 }
 
 }  // namespace
+
+double paired_ratio(const Timing& one, const Timing& other) {
+  std::vector<double> ratios;
+  for (size_t at = 0; at < one.rounds.size(); ++at) ratios.push_back(one.rounds[at] / other.rounds[at]);
+  return median_of(std::move(ratios));
+}
 
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 

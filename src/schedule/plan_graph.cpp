@@ -3,6 +3,7 @@
 
 #include <tenon/codegen/compile.h>
 #include <tenon/kernels/matmul.h>
+#include <tenon/loop/jam.h>
 #include <tenon/support/log.h>
 
 #include <algorithm>
@@ -64,6 +65,7 @@ class Planner {
     for (std::optional<EmittedKernel>& each : emitted_) {
       if (!each) continue;
       mark_streaming(*each);
+      loop::jam_rows(each->kernel);
       kernels.push_back(std::move(each->kernel));
     }
     plan_->kernels = codegen::compile_all(std::move(kernels));

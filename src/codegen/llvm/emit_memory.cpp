@@ -99,10 +99,11 @@ std::vector<int32_t> Emitter::loop_indices(sym::Expr index) const {
 
 // What is read in order beside a streaming store is asked for in time: with a long body the processor does not see far
 // enough ahead to hide the latency of memory, nor that of the second cache for rows that are read again and again,
-// which the streams push out of the first.
+// which the streams push out of the first. Many streams beside such rows must not take up so much of it.
 void Emitter::prefetch(const Address& from, const Op& op) {
   if (!vector_ || !vector_->streaming || from.kind != Address::Contiguous) return;
-  const int64_t ahead = loop_indices(op.index) == streamed_over_ ? 2048 : 1024;  // bytes
+  const bool streams = loop_indices(op.index) == streamed_over_;
+  const int64_t ahead = crowded_ ? 512 : streams ? 2048 : 1024;  // bytes
   llvm::Type* element = storage_type(context_, kernel_.buffers[static_cast<size_t>(op.buffer)].dtype);
   for (int part = 0; part < vector_->parts; ++part) {
     Value* there =
