@@ -144,6 +144,7 @@ struct CompiledFunction::State {
         return segment;
       }
       frame.inputs.resize(inputs);
+      frame.inputs_are_arguments = false;
       frame.symbols.resize(symbols);
     }
     return nullptr;
@@ -225,6 +226,7 @@ class Capture {
     segment->why = piece.why;
     segment->policies = std::exchange(new_policies_, {});
     segment->guards = Guards(*session_, from_, depth_ == 0 ? &frame_ : nullptr);
+    if (segment->returns()) segment->guards.end_here();
     bool shared = compile(*segment, piece);
     // Compiling may have asked more of the sizes.
     segment->guards.set_sizes(*session_, from_);

@@ -72,37 +72,57 @@ Guards::Guards(Session& session, const Progress& from, const Frame* root)
 
 void Guards::set_sizes(Session& session, const Progress& from) { sizes_ = session.inputs().finish(from.sizes); }
 
+void Guards::end_here() {
+  borrows_arguments_ = is_root_ && sources_.size() == argument_count_;
+  for (size_t at = 0; borrows_arguments_ && at < sources_.size(); ++at) {
+    const auto* argument = std::get_if<Argument>(&sources_[at]);
+    borrows_arguments_ = argument && argument->position == static_cast<int32_t>(at);
+  }
+}
+
+namespace {
+
+bool fits(const TensorGuard& guard, const Tensor& input, std::string* reason) {
+  if (!input.defined()) return refuse(reason, "tensor '{}' is undefined", guard.name);
+  const TensorImpl& impl = *input.impl();
+  if (impl.dtype != guard.dtype)
+    return refuse(reason, "tensor '{}' dtype mismatch. expected {}, actual {}", guard.name, name(guard.dtype), name(impl.dtype));
+  if (impl.device != guard.device)
+    return refuse(reason, "tensor '{}' device mismatch. expected {}, actual {}", guard.name, guard.device.str(), impl.device.str());
+  if (static_cast<int64_t>(impl.sizes.size()) != guard.rank)
+    return refuse(reason, "tensor '{}' rank mismatch. expected {}, actual {}", guard.name, guard.rank, impl.sizes.size());
+  // Most tensors have no autograd slot at all.
+  if ((impl.autograd && input.requires_grad()) != guard.requires_grad)
+    return refuse(reason, "tensor '{}' requires_grad mismatch. expected requires_grad={}", guard.name, guard.requires_grad ? 1 : 0);
+  return true;
+}
+
+}  // namespace
+
 bool Guards::collect(Frame& frame, std::string* reason) const {
+  if (borrows_arguments_) {
+    frame.inputs_are_arguments = true;
+    for (size_t at = 0; at < tensors_.size(); ++at)
+      if (!fits(tensors_[at], frame.arguments[at], reason)) return false;
+    return true;
+  }
   frame.inputs.reserve(frame.inputs.size() + sources_.size());
   for (size_t at = 0; at < sources_.size(); ++at) {
     const InputSource& source = sources_[at];
-    const TensorGuard& guard = tensors_[at];
     if (const auto* argument = std::get_if<Argument>(&source)) {
       frame.inputs.push_back(frame.arguments[static_cast<size_t>(argument->position)]);
     } else if (const auto* cell = std::get_if<Ref<CellState>>(&source)) {
       const auto* content = std::get_if<Tensor>(&(*cell)->content);
-      if (!content) return refuse(reason, "cell '{}' holds no tensor", guard.name);
+      if (!content) return refuse(reason, "cell '{}' holds no tensor", tensors_[at].name);
       frame.inputs.push_back(*content);
     } else if (const auto* computed = std::get_if<Register>(&source)) {
       frame.inputs.push_back(frame.registers[static_cast<size_t>(computed->index)]);
     } else {
-      const auto& closure = std::get<ClosureTensor>(source);
-      Ref<TensorImpl> alive = closure.tensor.lock();
-      if (!alive) return refuse(reason, "the closure tensor '{}' is gone", guard.name);
+      Ref<TensorImpl> alive = std::get<ClosureTensor>(source).tensor.lock();
+      if (!alive) return refuse(reason, "the closure tensor '{}' is gone", tensors_[at].name);
       frame.inputs.push_back(Tensor(std::move(alive)));
     }
-    const Tensor& input = frame.inputs.back();
-    if (!input.defined()) return refuse(reason, "tensor '{}' is undefined", guard.name);
-    const TensorImpl& impl = *input.impl();
-    if (impl.dtype != guard.dtype)
-      return refuse(reason, "tensor '{}' dtype mismatch. expected {}, actual {}", guard.name, name(guard.dtype), name(impl.dtype));
-    if (impl.device != guard.device)
-      return refuse(reason, "tensor '{}' device mismatch. expected {}, actual {}", guard.name, guard.device.str(), impl.device.str());
-    if (static_cast<int64_t>(impl.sizes.size()) != guard.rank)
-      return refuse(reason, "tensor '{}' rank mismatch. expected {}, actual {}", guard.name, guard.rank, impl.sizes.size());
-    // Most tensors have no autograd slot at all.
-    if ((impl.autograd && input.requires_grad()) != guard.requires_grad)
-      return refuse(reason, "tensor '{}' requires_grad mismatch. expected requires_grad={}", guard.name, guard.requires_grad ? 1 : 0);
+    if (!fits(tensors_[at], frame.inputs.back(), reason)) return false;
   }
   return true;
 }
@@ -111,7 +131,7 @@ bool Guards::holds(const RegisterFact& fact, const Frame& frame) const {
   const Tensor& held = frame.registers[static_cast<size_t>(fact.index)];
   if (!fact.same_as) return !held.defined();
   auto index = static_cast<size_t>(fact.same_as->index);
-  return held.is(fact.same_as->is_register ? frame.registers[index] : frame.inputs[index]);
+  return held.is(fact.same_as->is_register ? frame.registers[index] : frame.all_inputs()[index]);
 }
 
 bool Guards::check(Frame& frame) const {
@@ -132,11 +152,12 @@ bool Guards::check(Frame& frame) const {
   if (!collect(frame, nullptr)) return false;
   for (const RegisterFact& fact : registers_)
     if (!holds(fact, frame)) return false;
+  std::span<const Tensor> inputs = frame.all_inputs();
   if (distinct_inputs_)
-    for (size_t at = 0; at < frame.inputs.size(); ++at)
+    for (size_t at = 0; at < inputs.size(); ++at)
       for (size_t before = 0; before < at; ++before)
-        if (frame.inputs[at].is(frame.inputs[before])) return false;
-  return sizes_.check(frame.inputs.span(), frame.numbers.span(), frame.symbols);
+        if (inputs[at].is(inputs[before])) return false;
+  return sizes_.check(inputs, frame.numbers.span(), frame.symbols);
 }
 
 std::optional<std::string> Guards::same_call(const Frame& frame) const {
@@ -170,11 +191,12 @@ Reason Guards::explain(Frame frame) const {
   for (const RegisterFact& fact : registers_)
     if (!holds(fact, frame))
       return {fact.same_as ? "a result of what ran at the break is another tensor" : "a result of what ran at the break is defined"};
-  for (size_t at = first; distinct_inputs_ && at < frame.inputs.size(); ++at)
+  std::span<const Tensor> inputs = frame.all_inputs();
+  for (size_t at = first; distinct_inputs_ && at < inputs.size(); ++at)
     for (size_t before = first; before < at; ++before)
-      if (frame.inputs[at].is(frame.inputs[before])) return {fmt::format("{} is {}", tensors_[before - first].name, tensors_[at - first].name)};
+      if (inputs[at].is(inputs[before])) return {fmt::format("{} is {}", tensors_[before - first].name, tensors_[at - first].name)};
   Reason reason;
-  reason.text = sizes_.explain(frame.inputs.span(), frame.numbers.span(), {frame.symbols.begin(), frame.symbols.end()}, &reason.site);
+  reason.text = sizes_.explain(inputs, frame.numbers.span(), {frame.symbols.begin(), frame.symbols.end()}, &reason.site);
   return reason;
 }
 

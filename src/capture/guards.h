@@ -79,6 +79,9 @@ class Guards {
   bool lost_closure() const;
   // Keeps closure tensors that nobody holds but the session.
   void keep_literals(const Session& session);
+  // Nothing comes after these guards, so that inputs need not be held beyond what the caller holds: if they are just the arguments, they are
+  // not copied.
+  void end_here();
   // The sizes again: compiling may have asked more of them.
   void set_sizes(Session& session, const Progress& from);
 
@@ -89,6 +92,7 @@ class Guards {
   bool holds(const RegisterFact& fact, const Frame& frame) const;
 
   bool is_root_ = false;
+  bool borrows_arguments_ = false;
   bool grad_enabled_ = true;
   std::vector<dispatch::Value> constants_;
   size_t argument_count_ = 0;

@@ -9,11 +9,11 @@ using dispatch::Value;
 std::vector<Value> Segment::run_graph(Frame& frame) const {
   std::vector<Value> results;
   if (takes_all_inputs) {
-    results = compiled.run(frame.inputs.span(), frame.symbols.span());
+    results = compiled.run(frame.all_inputs(), frame.symbols.span());
   } else {
     SmallVector<Tensor, 8> given;
     for (const InputRef& input : inputs)
-      given.push_back(input.is_register ? frame.registers[static_cast<size_t>(input.index)] : frame.inputs[static_cast<size_t>(input.index)]);
+      given.push_back(input.is_register ? frame.registers[static_cast<size_t>(input.index)] : frame.all_inputs()[static_cast<size_t>(input.index)]);
     results = compiled.run(given.span(), frame.symbols.span());
   }
   if (register_count == 0 && bound.empty()) return results;

@@ -22,9 +22,12 @@ struct Frame {
   std::span<const dispatch::Value> constants;
   bool grad_enabled = true;
   SmallVector<Tensor, 8> inputs;       // guarded tensors, in the order in which they were met
+  bool inputs_are_arguments = false;   // `inputs` is empty, because it would be the same
   SmallVector<int64_t, 16> symbols;    // by symbol id
   SmallVector<int64_t, 8> numbers;     // bits: of number arguments, then of values read
   std::vector<Tensor> registers;       // what segments computed for later ones
+
+  std::span<const Tensor> all_inputs() const { return inputs_are_arguments ? arguments : inputs.span(); }
 };
 
 // How a segment ends. `tensors` of an action are the results of the graph behind its registers.
