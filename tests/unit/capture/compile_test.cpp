@@ -419,6 +419,33 @@ TEST(Compile, ManyThreads) {
   EXPECT_EQ(f.compile_count(), 1);
 }
 
+TEST(Compile, ManyThreadsOnManyGraphs) {
+  // Sizes, dtypes, a decision on data and a backward pass: threads compile, recompile and run at the same time.
+  for (bool eager_while_compiling : {false, true}) {
+    auto function = [](Tensor x, Tensor w) {
+      Tensor y = (x * w).sin();
+      Tensor total = y.sum();
+      return bool(total.detach().to(kFloat64).item<SymFloat>() > 0.0) ? total * 2 : total - 1;
+    };
+    auto f = compile(function, {.eager_while_compiling = eager_while_compiling});
+    std::vector<std::thread> threads;
+    std::atomic<int> wrong = 0;
+    for (int id = 0; id < 4; ++id)
+      threads.emplace_back([&, id] {
+        for (int round = 0; round < 6; ++round) {
+          Dtype dtype = id % 2 ? kFloat64 : kFloat32;
+          Tensor x = full({3 + (id + round) % 3}, round % 2 ? 0.5 : -0.5).to(dtype), w = ones_like(x).set_requires_grad(), v = ones_like(x).set_requires_grad();
+          Tensor got = f(x, w), expected = function(x, v);
+          got.backward();
+          expected.backward();
+          if (difference(got.detach(), expected.detach()) > 1e-6 || difference(w.grad(), v.grad()) > 1e-6) ++wrong;
+        }
+      });
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(wrong, 0);
+  }
+}
+
 TEST(Compile, Reset) {
   auto f = compile([](Tensor x) { return x + 1; });
   f(ones({2}));
