@@ -55,7 +55,7 @@ BENCH(guards) {
   auto pair = compile([](Tensor x, Tensor) { return x; });
   Tensor x = randn({4, 4}), y = randn({4, 4});
   auto plain = [](Tensor a, Tensor) { return a; };
-  auto [guarded, bare] = time_against([&] { keep(pair(x, y)); }, [&] { keep(plain(x, y)); }, {.warm_up = 100, .count = 31});
+  auto [guarded, bare] = time_against([&] { keep(pair(x, y)); }, [&] { keep(plain(x, y)); }, {.warm_up = 100, .count = 301});
   report.add({.name = "guards_two_tensors", .value = (guarded.median - bare.median) * 1e9, .unit = "ns", .bar = 200});
 
   struct Wide : nn::Module {
@@ -70,7 +70,7 @@ BENCH(guards) {
   } wide;
   auto module = compile([&](Tensor input) { return wide(input); });
   module(x);
-  Timing timing = time_rounds([&] { keep(module(x)); }, {.warm_up = 100, .count = 31});
+  Timing timing = time_rounds([&] { keep(module(x)); }, {.warm_up = 100, .count = 301});
   report.add({.name = "guards_200_parameters", .value = timing.median * 1e6, .unit = "us", .bar = 5});
 }
 
