@@ -111,8 +111,10 @@ int jam_rows(Kernel& kernel) {
   }
   if (!streams || !shares) return 1;
   constexpr size_t kLongestBody = 96;
+  constexpr int64_t kFewestPasses = 64;  // threads share the passes
   for (int count : {4, 2}) {
-    if (rows.extent.constant() % count != 0 || columns.body.size() * static_cast<size_t>(count) > kLongestBody) continue;
+    const bool divides = rows.extent.constant() % count == 0 && rows.extent.constant() / count >= kFewestPasses;
+    if (!divides || columns.body.size() * static_cast<size_t>(count) > kLongestBody) continue;
     Jam(kernel, rows, count).run();
     verify(kernel);
     return count;

@@ -224,7 +224,7 @@ TEST(Breaks, disabled_functions_run_for_real) {
 }
 
 TEST(Breaks, what_a_disabled_function_gives_is_guarded) {
-  // Nothing, one of its arguments, or something new: what follows was captured for one of these.
+  // One of its arguments, the other, or something new: what follows was captured for one of these.
   int kind = 0;
   auto host = disable([&kind](Tensor x, Tensor y) { return kind == 0 ? x : kind == 1 ? y : Tensor(x * 10); });
   auto f = compile([&](Tensor x, Tensor y) { return host(x, y) + x; });

@@ -463,7 +463,8 @@ TEST(Compile, a_computed_size_that_is_one_stretches) {
     EXPECT_TRUE(testing::same_bits(f(x), function(x))) << width;
   }
   Tensor wide = randn({4, 6});
-  EXPECT_EQ(testing::error_of([&] { f(wide); }).substr(0, 5), testing::error_of([&] { function(wide); }).substr(0, 5));
+  EXPECT_EQ(testing::error_of([&] { function(wide); }).substr(0, 5), "[add]");
+  EXPECT_EQ(testing::error_of([&] { f(wide); }).substr(0, 5), "[add]");
   auto spread = compile([](Tensor x) { return x.slice(0, 1).expand(SymInts{7, x.size(1)}); }, {.fullgraph = true, .dynamic = Dynamic::On});
   EXPECT_EQ(spread(randn({2, 3})).size(0).plain(), 7);
 }
