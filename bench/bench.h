@@ -52,8 +52,8 @@ struct Timing {
   std::vector<double> rounds;  // seconds of each, in order
 };
 
-// How many times as long `one` takes as `other`: the median over rounds in which both ran, one right after the other. What slows the whole
-// machine down for a while slows both.
+// How many times as long `one` takes as `other`: the median over rounds in which both ran, one right after the other.
+// What slows the whole machine down for a while slows both.
 double paired_ratio(const Timing& one, const Timing& other);
 
 struct Rounds {

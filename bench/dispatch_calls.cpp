@@ -12,7 +12,8 @@ namespace {
 int64_t rank_of(const Tensor& x) { return x.dim(); }
 
 // What a call costs beyond the same thing done bare.
-void add_overhead(Report& report, const char* name, const Timing& called, const Timing& bare, const char* against, double bar) {
+void add_overhead(Report& report, const char* name, const Timing& called, const Timing& bare, const char* against,
+                  double bar) {
   report.add({.name = name,
               .value = (called.median - bare.median) * 1e9,
               .unit = "ns",

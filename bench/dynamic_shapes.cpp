@@ -1,4 +1,5 @@
-// Compiled once, run with any size: against torch.compile(dynamic=True) where PyTorch is installed, in a process of its own.
+// Compiled once, run with any size: against torch.compile(dynamic=True) where PyTorch is installed, in a process of its
+// own.
 #include <tenon/tenon.h>
 
 #include "bench.h"
@@ -38,16 +39,31 @@ BENCH(forty_sizes) {
   for (const Tensor& x : list) keep(f(x));
   double total = now() - start;
   std::optional<double> torch = peer_figure("forty_sizes");
-  report.add({.name = "forty_sizes_total", .value = total * 1e3, .unit = "ms", .against = torch ? "torch.compile" : "",
-              .ratio = torch ? std::optional(total / *torch) : std::nullopt, .judged = torch ? Judged::Ratio : Judged::Value,
+  report.add({.name = "forty_sizes_total",
+              .value = total * 1e3,
+              .unit = "ms",
+              .against = torch ? "torch.compile" : "",
+              .ratio = torch ? std::optional(total / *torch) : std::nullopt,
+              .judged = torch ? Judged::Ratio : Judged::Value,
               .bar = torch ? std::optional(1.0) : std::nullopt});
-  report.add({.name = "forty_sizes_compiles", .value = static_cast<double>(f.compile_count()), .unit = "compiles", .bar = 1});
+  report.add(
+      {.name = "forty_sizes_compiles", .value = static_cast<double>(f.compile_count()), .unit = "compiles", .bar = 1});
   // And once more, compiled: the kernels themselves.
-  auto [compiled, eager] = time_against([&] { for (const Tensor& x : list) keep(f(x)); },
-                                        [&] { for (const Tensor& x : list) keep(softmax_sum(x)); }, {.count = 7, .calls = 1});
+  auto [compiled, eager] = time_against(
+      [&] {
+        for (const Tensor& x : list) keep(f(x));
+      },
+      [&] {
+        for (const Tensor& x : list) keep(softmax_sum(x));
+      },
+      {.count = 7, .calls = 1});
   std::optional<double> warm = peer_figure("forty_sizes_warm");
-  report.add({.name = "forty_sizes_warm", .value = compiled.median * 1e3, .unit = "ms", .against = warm ? "torch.compile" : "eager",
-              .ratio = compiled.median / warm.value_or(eager.median), .judged = Judged::Ratio});
+  report.add({.name = "forty_sizes_warm",
+              .value = compiled.median * 1e3,
+              .unit = "ms",
+              .against = warm ? "torch.compile" : "eager",
+              .ratio = compiled.median / warm.value_or(eager.median),
+              .judged = Judged::Ratio});
 }
 
 // The guards of a function that does nothing: all that is left of a call.
@@ -55,7 +71,8 @@ BENCH(guards) {
   auto pair = compile([](Tensor x, Tensor) { return x; });
   Tensor x = randn({4, 4}), y = randn({4, 4});
   auto plain = [](Tensor a, Tensor) { return a; };
-  auto [guarded, bare] = time_against([&] { keep(pair(x, y)); }, [&] { keep(plain(x, y)); }, {.warm_up = 100, .count = 301});
+  auto [guarded, bare] =
+      time_against([&] { keep(pair(x, y)); }, [&] { keep(plain(x, y)); }, {.warm_up = 100, .count = 301});
   report.add({.name = "guards_two_tensors", .value = (guarded.median - bare.median) * 1e9, .unit = "ns", .bar = 200});
 
   struct Wide : nn::Module {

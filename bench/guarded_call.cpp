@@ -25,7 +25,8 @@ BENCH(guarded_call) {
   for (const runtime::Step& step : plan->steps)
     if (const auto* found = std::get_if<runtime::LaunchStep>(&step)) launch = found;
   std::vector<void*> buffers;
-  for (runtime::Slot slot : launch->buffers) buffers.push_back(slot == 0 ? x.raw_data() : slot == 1 ? y.raw_data() : out.raw_data());
+  for (runtime::Slot slot : launch->buffers)
+    buffers.push_back(slot == 0 ? x.raw_data() : slot == 1 ? y.raw_data() : out.raw_data());
   TENON_CHECK(launch->integers.empty() && launch->scalars.empty(), "[bench] expected a kernel without parameters");
   loop::EntryPoint entry = plan->kernels[0]->entry;
   int64_t extent = loop::parallel_extent(plan->kernels[0]->kernel, {});
@@ -37,8 +38,8 @@ BENCH(guarded_call) {
   through_pointer();
   for (int i = 0; i < 4; ++i)
     TENON_CHECK(out.data<float>()[i] == expected.data<float>()[i], "[bench] the kernel and the call differ");
-  std::vector<Timing> timings = time_alternating({[&] { keep(compiled(x, y)); }, through_pointer, [&] { keep(body(x, y)); }},
-                                                 {.warm_up = 100, .count = 31});
+  std::vector<Timing> timings = time_alternating(
+      {[&] { keep(compiled(x, y)); }, through_pointer, [&] { keep(body(x, y)); }}, {.warm_up = 100, .count = 31});
   report.add({.name = "guarded_call_beyond_kernel",
               .value = (timings[0].median - timings[1].median) * 1e6,
               .unit = "us",

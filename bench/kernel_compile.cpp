@@ -1,5 +1,5 @@
-// The time from one kernel to its entry point, nothing cached: over the kernels of the demo's training step and of a few
-// other functions.
+// The time from one kernel to its entry point, nothing cached: over the kernels of the demo's training step and of a
+// few other functions.
 #include <tenon/tenon.h>
 
 #include <algorithm>
@@ -23,7 +23,8 @@ struct Inputs {
 
 void run_functions(const Inputs& inputs) {
   const auto& [model, batch, x, y, row] = inputs;
-  compile([model = model](Tensor features, Tensor labels) { return cross_entropy(model(features), labels); })(batch.features, batch.labels)
+  compile([model = model](Tensor features, Tensor labels) { return cross_entropy(model(features), labels); })(
+      batch.features, batch.labels)
       .backward();
   compile([](Tensor a, Tensor b) { return (a.sin() + b).relu(); })(x, y);
   compile([](Tensor a, Tensor w, Tensor b, Tensor r) { return tanh(a * w + b) + r; })(x, row, row, y);

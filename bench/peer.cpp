@@ -19,7 +19,8 @@ std::map<std::string, double> run_peer() {
     std::fputs("bench: no peer: set TENON_PEER_PYTHON to a Python with PyTorch 2.13 to compare with it\n", stderr);
     return figures;
   }
-  std::string command = fmt::format("\"{}\" \"{}\" 2>/dev/null", python, (std::filesystem::path(TENON_BENCH_FOLDER) / "peer.py").string());
+  std::string command = fmt::format("\"{}\" \"{}\" 2>/dev/null", python,
+                                    (std::filesystem::path(TENON_BENCH_FOLDER) / "peer.py").string());
   std::fputs("bench: measuring the peer (compiling there takes a minute) …\n", stderr);
   std::unique_ptr<FILE, int (*)(FILE*)> pipe(popen(command.c_str(), "r"), &pclose);
   if (!pipe) return figures;

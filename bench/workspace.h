@@ -15,7 +15,8 @@ class Workspace {
  public:
   Workspace() : cache_before_(codegen::cache_folder()) {
     std::string name = (std::filesystem::temp_directory_path() / "tenon_bench_XXXXXX").string();
-    TENON_CHECK(mkdtemp(name.data()), "[bench] cannot make a folder in {}", std::filesystem::temp_directory_path().string());
+    TENON_CHECK(mkdtemp(name.data()), "[bench] cannot make a folder in {}",
+                std::filesystem::temp_directory_path().string());
     folder_ = name;
   }
   ~Workspace() {

@@ -25,8 +25,8 @@ function(tenon_tests kind shares)
   endif()
   set(name tests_${kind})
   add_executable(${name} ${sources})
-  # -g1: tests look at the places that errors name.
-  target_compile_options(${name} PRIVATE -g1)
+  # -O0: most of a test's time goes into compiling it. -g1: tests look at the places that errors name.
+  target_compile_options(${name} PRIVATE -O0 -g1)
   target_compile_definitions(${name} PRIVATE
     TENON_SOURCE_DIR="${PROJECT_SOURCE_DIR}" TENON_BINARY_DIR="${PROJECT_BINARY_DIR}")
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
@@ -42,11 +42,15 @@ endfunction()
 
 tenon_tests(unit 6 PkgConfig::Z3 $<TARGET_NAME_IF_EXISTS:generate_api_parts>)
 # This one looks at lines through inlined functions, which needs more than -g1.
-set_source_files_properties(tests/unit/capture/user_lines_test.cpp PROPERTIES COMPILE_OPTIONS -g SKIP_PRECOMPILE_HEADERS ON)
+set_source_files_properties(tests/unit/capture/user_lines_test.cpp PROPERTIES
+  COMPILE_OPTIONS "-O2;-g" SKIP_PRECOMPILE_HEADERS ON)
 tenon_tests(ops 6)
 tenon_tests(golden 2)
 tenon_tests(errors 2)
 tenon_tests(fuzz 4)
+# These compute much themselves.
+target_compile_options(tests_ops PRIVATE -O1)
+target_compile_options(tests_fuzz PRIVATE -O1)
 # The samples and the comparisons of the operator test.
 target_sources(tests_fuzz PRIVATE tests/ops/samples.cpp tests/ops/sample_rules.cpp tests/ops/row_evaluator.cpp)
 tenon_tests(seeds 4)

@@ -40,7 +40,8 @@ Artefacts::Artefacts(fs::path folder) : folder_(fs::absolute(std::move(folder)).
                 folder_.string());
     for (const fs::directory_entry& entry : fs::directory_iterator(folder_, error)) {
       std::string name = entry.path().filename().string();
-      if (name.starts_with("graph_") || name == "kernels" || name == "object_cache") fs::remove_all(entry.path(), error);
+      if (name.starts_with("graph_") || name == "kernels" || name == "object_cache")
+        fs::remove_all(entry.path(), error);
     }
   }
   fs::create_directories(folder_, error);

@@ -1,5 +1,5 @@
-// Trains a small classifier twice, eager and compiled, from the same weights on the same data, and prints what compiling
-// gave and what it cost.
+// Trains a small classifier twice, eager and compiled, from the same weights on the same data, and prints what
+// compiling gave and what it cost.
 #include <fmt/format.h>
 #include <tenon/codegen/compile.h>
 #include <tenon/codegen/object_cache.h>
@@ -93,7 +93,8 @@ int run(const std::filesystem::path& folder) {
 
   auto eager_model = make_model(), compiled_model = make_model();
   Training eager = train(
-      "eager", eager_model, [&](const Tensor& x, const Tensor& y) { return cross_entropy(eager_model(x), y); }, batches);
+      "eager", eager_model, [&](const Tensor& x, const Tensor& y) { return cross_entropy(eager_model(x), y); },
+      batches);
   auto step = compile([&](Tensor x, Tensor y) { return cross_entropy(compiled_model(x), y); });
   Training compiled = train("compiled", compiled_model, step, batches);
 
@@ -106,8 +107,9 @@ int run(const std::filesystem::path& folder) {
   artefacts.write_kernels([&] { explanation = vary_batch(make_model(), &compiles); });
   artefacts.write_graphs(explanation);
 
-  fmt::print("Training a classifier: {} features, {} hidden units, {} classes, batches of {}, {} threads, {}-bit vectors\n\n",
-             kFeatures, kHidden, kClasses, kBatch, num_threads(), codegen::isa_bits());
+  fmt::print(
+      "Training a classifier: {} features, {} hidden units, {} classes, batches of {}, {} threads, {}-bit vectors\n\n",
+      kFeatures, kHidden, kClasses, kBatch, num_threads(), codegen::isa_bits());
   row("", "eager", "compiled");
   for (size_t at : {size_t{0}, size_t{50}, size_t{100}})
     row(fmt::format("loss at step {}", at), digits(eager.losses[at]), digits(compiled.losses[at]));
@@ -128,8 +130,9 @@ int run(const std::filesystem::path& folder) {
       "  cat {0}/kernels/*.kernel          every generated kernel; *.ll is its LLVM IR, *.s its assembly\n"
       "  TENON_LOGS=graph,guards,kernels   in the environment shows the same of any program, as it happens\n\n",
       place);
-  fmt::print("demo: max_rel_diff={:.3g} compiles={} launches_eager={} launches_compiled={} cold_ms={:.1f} warm_ms={:.1f}\n",
-             worst, compiles, eager.kernels_launched, compiled.kernels_launched, compiling.cold_ms, compiling.warm_ms);
+  fmt::print(
+      "demo: max_rel_diff={:.3g} compiles={} launches_eager={} launches_compiled={} cold_ms={:.1f} warm_ms={:.1f}\n",
+      worst, compiles, eager.kernels_launched, compiled.kernels_launched, compiling.cold_ms, compiling.warm_ms);
   return 0;
 }
 
@@ -145,8 +148,9 @@ int main(int argc, char** argv) {
         return 0;
       }
       if (argument != "--output" || i + 1 >= argc) {
-        fmt::print(stderr, "[demo] {}\n", argument == "--output" ? "expected a folder after --output"
-                                                                 : fmt::format("unknown argument '{}': see --help", argument));
+        fmt::print(stderr, "[demo] {}\n",
+                   argument == "--output" ? "expected a folder after --output"
+                                          : fmt::format("unknown argument '{}': see --help", argument));
         return 2;
       }
       folder = argv[++i];

@@ -23,10 +23,10 @@ Batch make_batch(int64_t size, uint32_t seed);
 tenon::nn::Sequential make_model();
 
 struct Training {
-  std::vector<double> losses;     // by step
-  double milliseconds = 0;        // of one step, median
-  int64_t kernels_launched = 0;   // in forward and backward of one step
-  int64_t library_calls = 0;      // likewise
+  std::vector<double> losses;    // by step
+  double milliseconds = 0;       // of one step, median
+  int64_t kernels_launched = 0;  // in forward and backward of one step
+  int64_t library_calls = 0;     // likewise
 };
 
 using LossFunction = std::function<tenon::Tensor(const tenon::Tensor& features, const tenon::Tensor& labels)>;

@@ -19,7 +19,8 @@ std::string error_of(F&& run) {
   return "no error";
 }
 
-// A text without the lines of the program that it names (" at model_test.cpp:31", "asked at …"), which change whenever the test does.
+// A text without the lines of the program that it names (" at model_test.cpp:31", "asked at …"), which change whenever
+// the test does.
 inline std::string without_lines(const std::string& text) {
   static const std::regex place(R"((\n  asked)? at [\w.]+:\d+)");
   return std::regex_replace(text, place, "");

@@ -80,7 +80,8 @@ struct State {
 
 Ints evaluate(const SymInts& numbers, std::span<const int64_t> symbols) {
   Ints values;
-  for (const SymInt& number : numbers) values.push_back(number.is_symbolic() ? sym::evaluate(number.expr(), symbols) : number.plain());
+  for (const SymInt& number : numbers)
+    values.push_back(number.is_symbolic() ? sym::evaluate(number.expr(), symbols) : number.plain());
   return values;
 }
 
@@ -108,7 +109,9 @@ class CompiledNode final : public autograd::Node {
   }
 
   std::vector<Tensor> apply(std::vector<Tensor> gradients) override {
-    TENON_CHECK(alive_, "[backward] the graph was freed: pass retain_graph=true to run backward through a compiled function again");
+    TENON_CHECK(
+        alive_,
+        "[backward] the graph was freed: pass retain_graph=true to run backward through a compiled function again");
     if (autograd::grad_enabled())
       for (const Tensor& gradient : gradients)
         TENON_CHECK(!gradient.defined() || !gradient.requires_grad(),
@@ -122,7 +125,9 @@ class CompiledNode final : public autograd::Node {
       if (all || partial->read[at]) inputs.push_back(saved_[at].unpack(name(), nullptr));
     dispatch::ExcludeKeys below(KeySet{DispatchKey::Autograd, DispatchKey::ADInplaceOrView});
     for (size_t at = 0; at < gradients.size(); ++at)
-      if (given[at]) inputs.push_back(as_traced(gradients[at], state_->parts.backward.meta(state_->parts.backward.inputs[saved_.size() + at])));
+      if (given[at])
+        inputs.push_back(
+            as_traced(gradients[at], state_->parts.backward.meta(state_->parts.backward.inputs[saved_.size() + at])));
     std::vector<Value> computed = all ? state_->compiled_backward()(inputs, symbols_) : partial->run(inputs, symbols_);
     std::vector<Tensor> results;
     size_t next = 0;
@@ -164,7 +169,8 @@ Tensor make_view_of(const Tensor& input, const std::vector<ViewLink>& chain, std
   return view;
 }
 
-std::vector<Value> run_wrapped(const std::shared_ptr<State>& state, std::span<const Tensor> inputs, std::span<const int64_t> symbols) {
+std::vector<Value> run_wrapped(const std::shared_ptr<State>& state, std::span<const Tensor> inputs,
+                               std::span<const int64_t> symbols) {
   const JointGraph& joint = state->joint;
   std::vector<Value> results;
   {
@@ -177,7 +183,8 @@ std::vector<Value> run_wrapped(const std::shared_ptr<State>& state, std::span<co
     with_bound.assign(symbols.begin(), symbols.end());
     with_bound.resize(static_cast<size_t>(joint.graph.env->pool().symbol_count()));
     size_t first = joint.forward_outputs + state->parts.saved.size();
-    for (size_t at = 0; at < bound.size(); ++at) with_bound[static_cast<size_t>(bound[at])] = graph::symbol_bits(results[first + at]);
+    for (size_t at = 0; at < bound.size(); ++at)
+      with_bound[static_cast<size_t>(bound[at])] = graph::symbol_bits(results[first + at]);
     symbols = with_bound;
   }
   // Outputs that happen to be one tensor get a handle each, because each has a history of its own.
@@ -221,7 +228,9 @@ std::vector<Value> run_wrapped(const std::shared_ptr<State>& state, std::span<co
     switch (plan.kind) {
       case OutputPlan::Kind::Value: outputs.push_back(Tensor(results[at].tensor())); break;
       case OutputPlan::Kind::Input: outputs.push_back(Tensor(inputs[at])); break;
-      case OutputPlan::Kind::ViewOfInput: outputs.push_back(with_history(make_view_of(inputs[at], plan.chain, symbols), plan.history)); break;
+      case OutputPlan::Kind::ViewOfInput:
+        outputs.push_back(with_history(make_view_of(inputs[at], plan.chain, symbols), plan.history));
+        break;
       case OutputPlan::Kind::Number: outputs.push_back(graph::evaluate_numbers(plan.number, symbols)); break;
     }
   }
@@ -230,7 +239,8 @@ std::vector<Value> run_wrapped(const std::shared_ptr<State>& state, std::span<co
 
 }  // namespace
 
-Compiled compile(const graph::Graph& captured, const std::vector<bool>& requires_grad, bool grad_enabled, const GraphCompiler& compiler) {
+Compiled compile(const graph::Graph& captured, const std::vector<bool>& requires_grad, bool grad_enabled,
+                 const GraphCompiler& compiler) {
   auto state = std::make_shared<State>();
   bool any = grad_enabled && std::find(requires_grad.begin(), requires_grad.end(), true) != requires_grad.end();
   state->joint = trace_joint(captured, requires_grad, any);
@@ -244,7 +254,9 @@ Compiled compile(const graph::Graph& captured, const std::vector<bool>& requires
   TENON_LOG(Graph, "forward:\n{}", graph::to_string(state->parts.forward));
   if (compiled.backward) TENON_LOG(Graph, "backward:\n{}", graph::to_string(state->parts.backward));
   state->forward = compiler(state->parts.forward);
-  compiled.run = [state](std::span<const Tensor> inputs, std::span<const int64_t> symbols) { return run_wrapped(state, inputs, symbols); };
+  compiled.run = [state](std::span<const Tensor> inputs, std::span<const int64_t> symbols) {
+    return run_wrapped(state, inputs, symbols);
+  };
   return compiled;
 }
 

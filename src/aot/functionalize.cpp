@@ -33,7 +33,8 @@ void write(FunctionalSlot& slot, const Tensor& value) {
   for (size_t at = slot.chain.size(); at-- > 0;) {
     const ViewLink& link = slot.chain[at];
     const ops::Row* row = ops::row_of(*link.op);
-    TENON_CHECK(row && row->view.scatter, "[{}] writing through this view cannot be captured: clone it first", link.op->brief_name());
+    TENON_CHECK(row && row->view.scatter, "[{}] writing through this view cannot be captured: clone it first",
+                link.op->brief_name());
     dispatch::Values args;
     args.push_back(dispatch::Value(wholes[at]));
     for (size_t arg = 1; arg < link.args.size(); ++arg) args.push_back(link.args[arg]);
@@ -104,7 +105,8 @@ void run_custom_inplace(dispatch::Call& call) {
     std::vector<Tensor> written, values;
     call.args[static_cast<size_t>(argument)].each_tensor([&](const Tensor& tensor) { written.push_back(tensor); });
     results[next++].each_tensor([&](const Tensor& tensor) { values.push_back(tensor); });
-    TENON_ASSERT(written.size() == values.size(), "{} wrote {} tensors, its functional form {}", call.op.name(), written.size(), values.size());
+    TENON_ASSERT(written.size() == values.size(), "{} wrote {} tensors, its functional form {}", call.op.name(),
+                 written.size(), values.size());
     for (size_t at = 0; at < written.size(); ++at) {
       FunctionalSlot* slot = functional_slot(written[at]);
       TENON_ASSERT(slot, "{} of a tensor that is not functional", call.op.name());
@@ -121,8 +123,8 @@ void run_functionalized(dispatch::Call& call) {
   if (row && row->inplace()) return run_inplace(*row, call);
   for (const schema::Argument& result : call.op.schema().returns)
     TENON_CHECK(!result.alias,
-                "[{}] We only support functionalizing operators whose outputs do not have alias annotations, got {}", call.op.name(),
-                call.op.schema().str());
+                "[{}] We only support functionalizing operators whose outputs do not have alias annotations, got {}",
+                call.op.name(), call.op.schema().str());
   if (call.op.schema().is_mutable()) return run_custom_inplace(call);
   for (dispatch::Value& result : dispatch::call_boxed(call.op, unwrap(call.args)))
     call.results.push_back(result.map_tensors([](const Tensor& tensor) { return to_functional(tensor); }));
@@ -163,7 +165,9 @@ Tensor from_functional_as_shown(const Tensor& tensor) {
   auto as_shown = [&] {
     SymInts shown = tensor.sym_strides(), strides = value.sym_strides(), sizes = tensor.sym_sizes();
     for (size_t dim = 0; dim < shown.size(); ++dim)
-      if (!statically_true(sizes[dim] == 1) && !shown[dim].same(strides[dim]) && !statically_true(shown[dim] == strides[dim])) return false;
+      if (!statically_true(sizes[dim] == 1) && !shown[dim].same(strides[dim]) &&
+          !statically_true(shown[dim] == strides[dim]))
+        return false;
     return true;
   };
   FunctionalSlot* slot = functional_slot(tensor);
@@ -176,9 +180,10 @@ Tensor from_functional_as_shown(const Tensor& tensor) {
   if (!as_shown()) {
     static const dispatch::Operator& empty = dispatch::find_operator("aten::empty_strided");
     static const dispatch::Operator& copy = dispatch::find_operator("aten::copy");
-    const dispatch::Value memory[] = {dispatch::Value(tensor.sym_sizes()).own(),   dispatch::Value(tensor.sym_strides()).own(),
-                                      dispatch::Value(tensor.dtype()),             dispatch::Value(),
-                                      dispatch::Value(tensor.device()),            dispatch::Value()};
+    const dispatch::Value memory[] = {
+        dispatch::Value(tensor.sym_sizes()).own(), dispatch::Value(tensor.sym_strides()).own(),
+        dispatch::Value(tensor.dtype()),           dispatch::Value(),
+        dispatch::Value(tensor.device()),          dispatch::Value()};
     dispatch::Results made = dispatch::call_boxed(empty, memory);
     const dispatch::Value args[] = {made[0], dispatch::Value(value), dispatch::Value(false)};
     value = dispatch::call_boxed(copy, args)[0].take_tensor();

@@ -68,7 +68,10 @@ class Rewriter {
     Node node = pattern;
     node.args[0] = id;
     std::string name = graph_.values[static_cast<size_t>(id)].name + "_t";
-    auto taken = [&] { return std::any_of(graph_.values.begin(), graph_.values.end(), [&](const auto& value) { return value.name == name; }); };
+    auto taken = [&] {
+      return std::any_of(graph_.values.begin(), graph_.values.end(),
+                         [&](const auto& value) { return value.name == name; });
+    };
     while (taken()) name += "_";
     ValueId made = graph_.add_value(name, core::make_view(meta, sizes, strides, meta.sym_storage_offset()));
     node.outputs = {made};
@@ -78,7 +81,8 @@ class Rewriter {
 
   int count_outputs(ValueId id) const {
     int count = 0;
-    for (const graph::Argument& output : graph_.outputs) graph::each_reference(output, [&](ValueId each) { count += each == id; });
+    for (const graph::Argument& output : graph_.outputs)
+      graph::each_reference(output, [&](ValueId each) { count += each == id; });
     return count;
   }
   bool is_output(ValueId id) const { return count_outputs(id) > 0; }

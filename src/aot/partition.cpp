@@ -1,7 +1,7 @@
-// Splits a joint graph. A value may be recomputed in backward if its operator is cheap (pointwise, a view, a factory that draws no
-// random numbers); everything else that backward needs must be saved somewhere on its way. Which values to save is a minimum cut
-// between the inputs and the backward part, weighed by bytes; of several that weigh the same, the one nearest to backward, which leaves
-// more of the forward free to be fused.
+// Splits a joint graph. A value may be recomputed in backward if its operator is cheap (pointwise, a view, a factory
+// that draws no random numbers); everything else that backward needs must be saved somewhere on its way. Which values
+// to save is a minimum cut between the inputs and the backward part, weighed by bytes; of several that weigh the same,
+// the one nearest to backward, which leaves more of the forward free to be fused.
 #include "max_flow.h"
 
 #include <tenon/aot/aot.h>
@@ -41,8 +41,8 @@ class Partitioner {
     choose_saved();
     Partition result;
     result.saved = saved_;
-    std::vector<graph::Argument> forward_outputs(graph_.outputs.begin(),
-                                                 graph_.outputs.begin() + static_cast<ptrdiff_t>(joint_.forward_outputs));
+    std::vector<graph::Argument> forward_outputs(
+        graph_.outputs.begin(), graph_.outputs.begin() + static_cast<ptrdiff_t>(joint_.forward_outputs));
     for (ValueId id : saved_) forward_outputs.push_back(id);
     // What forward learns from data, backward and the wrapper are told as numbers.
     for (const Node& node : graph_.nodes)
@@ -54,8 +54,11 @@ class Partitioner {
     std::vector<ValueId> primals(graph_.inputs.begin(), graph_.inputs.begin() + static_cast<ptrdiff_t>(joint_.primals));
     result.forward = extract(primals, forward_outputs, true);
     std::vector<ValueId> backward_inputs = saved_;
-    backward_inputs.insert(backward_inputs.end(), graph_.inputs.begin() + static_cast<ptrdiff_t>(joint_.primals), graph_.inputs.end());
-    result.backward = extract(backward_inputs, {graph_.outputs.begin() + static_cast<ptrdiff_t>(joint_.forward_outputs), graph_.outputs.end()}, false);
+    backward_inputs.insert(backward_inputs.end(), graph_.inputs.begin() + static_cast<ptrdiff_t>(joint_.primals),
+                           graph_.inputs.end());
+    result.backward =
+        extract(backward_inputs,
+                {graph_.outputs.begin() + static_cast<ptrdiff_t>(joint_.forward_outputs), graph_.outputs.end()}, false);
     for (ValueId id : saved_) {
       auto found = std::find(primals.begin(), primals.end(), id);
       result.saved_inputs.push_back(found == primals.end() ? -1 : static_cast<int32_t>(found - primals.begin()));
@@ -73,7 +76,8 @@ class Partitioner {
   // Values, and symbols, that depend on a tangent.
   void find_backward_part() {
     backward_.assign(graph_.values.size(), false);
-    for (size_t at = joint_.primals; at < graph_.inputs.size(); ++at) backward_[static_cast<size_t>(graph_.inputs[at])] = true;
+    for (size_t at = joint_.primals; at < graph_.inputs.size(); ++at)
+      backward_[static_cast<size_t>(graph_.inputs[at])] = true;
     for (const Node& node : graph_.nodes) {
       bool any = false;
       graph::each_reference(node, [&](ValueId id) { any |= backward_[static_cast<size_t>(id)]; });
@@ -90,17 +94,19 @@ class Partitioner {
     return std::max<int64_t>(1, meta.numel().hint().value_or(4096)) * meta.element_size();
   }
 
-  // An input is alive anyway, so that saving it costs less than saving anything else: unless the function writes to it, for which it is
-  // copied. One that eager does not keep may be changed by anybody before backward comes: it is kept only if there is no other way.
+  // An input is alive anyway, so that saving it costs less than saving anything else: unless the function writes to it,
+  // for which it is copied. One that eager does not keep may be changed by anybody before backward comes: it is kept
+  // only if there is no other way.
   int64_t cost_of_input(ValueId id) const {
     auto at = static_cast<size_t>(std::find(graph_.inputs.begin(), graph_.inputs.end(), id) - graph_.inputs.begin());
-    if (std::find(joint_.mutated.begin(), joint_.mutated.end(), static_cast<int32_t>(at)) != joint_.mutated.end()) return 4 * bytes(id);
+    if (std::find(joint_.mutated.begin(), joint_.mutated.end(), static_cast<int32_t>(at)) != joint_.mutated.end())
+      return 4 * bytes(id);
     constexpr int64_t kLastResort = int64_t{1} << 40;
     return at < joint_.kept.size() && !joint_.kept[at] ? kLastResort : bytes(id);
   }
 
-  // Of values that are as large, one that forward computes for its own sake is better than one made for backward alone. A view of an input
-  // is as good as the input, but for being one thing more.
+  // Of values that are as large, one that forward computes for its own sake is better than one made for backward alone.
+  // A view of an input is as good as the input, but for being one thing more.
   int64_t cost_of_saving(ValueId id, bool in_forward) const {
     ValueId memory = id;
     for (int node = producer_[static_cast<size_t>(id)]; node >= 0; node = producer_[static_cast<size_t>(memory)]) {
@@ -117,7 +123,8 @@ class Partitioner {
     for (size_t at = 0; at < joint_.forward_outputs; ++at) graph::each_reference(graph_.outputs[at], mark);
     for (size_t at = graph_.nodes.size(); at-- > 0;) {
       const Node& node = graph_.nodes[at];
-      bool any = std::any_of(node.outputs.begin(), node.outputs.end(), [&](ValueId id) { return needed[static_cast<size_t>(id)]; });
+      bool any = std::any_of(node.outputs.begin(), node.outputs.end(),
+                             [&](ValueId id) { return needed[static_cast<size_t>(id)]; });
       if (any) graph::each_reference(node, mark);
     }
     return needed;
@@ -150,13 +157,16 @@ class Partitioner {
           for (ValueId result : node.outputs) network.add_edge(out(id), in(result), FlowNetwork::kUnlimited);
       });
     }
-    for (size_t at = joint_.forward_outputs; at < graph_.outputs.size(); ++at) graph::each_reference(graph_.outputs[at], reaches);
+    for (size_t at = joint_.forward_outputs; at < graph_.outputs.size(); ++at)
+      graph::each_reference(graph_.outputs[at], reaches);
     network.run(source, sink);
     for (ValueId id = 0; id < static_cast<ValueId>(count); ++id)
-      if (!backward_[static_cast<size_t>(id)] && network.before_cut(in(id)) && !network.before_cut(out(id))) saved_.push_back(id);
+      if (!backward_[static_cast<size_t>(id)] && network.before_cut(in(id)) && !network.before_cut(out(id)))
+        saved_.push_back(id);
   }
 
-  // The part of the graph that computes `outputs` from `inputs`. Forward's symbols are given to backward, not bound again.
+  // The part of the graph that computes `outputs` from `inputs`. Forward's symbols are given to backward, not bound
+  // again.
   Graph extract(const std::vector<ValueId>& inputs, const std::vector<graph::Argument>& outputs, bool is_forward) {
     std::vector<bool> given(graph_.values.size()), needed(graph_.values.size());
     for (ValueId id : inputs) given[static_cast<size_t>(id)] = true;
@@ -167,7 +177,8 @@ class Partitioner {
       const Node& node = graph_.nodes[at];
       bool wanted = false;
       for (ValueId id : node.outputs) wanted |= needed[static_cast<size_t>(id)] && !given[static_cast<size_t>(id)];
-      for (const graph::Binding& binding : node.binds) wanted |= is_forward != backward_symbols_.contains(binding.symbol);
+      for (const graph::Binding& binding : node.binds)
+        wanted |= is_forward != backward_symbols_.contains(binding.symbol);
       if (!wanted) continue;
       graph::each_reference(node, [&](ValueId id) { needed[static_cast<size_t>(id)] = true; });
       kept.push_back(&node);
@@ -206,8 +217,8 @@ class Partitioner {
 
   const JointGraph& joint_;
   const Graph& graph_;
-  std::vector<int> producer_;   // by value: the node's position, -1 for inputs
-  std::vector<bool> backward_;  // by value
+  std::vector<int> producer_;           // by value: the node's position, -1 for inputs
+  std::vector<bool> backward_;          // by value
   std::set<int32_t> backward_symbols_;  // unbacked symbols that the backward part binds
   std::vector<ValueId> saved_;
 };

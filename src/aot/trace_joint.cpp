@@ -23,8 +23,8 @@ class JointTracer {
     FunctionalMode functional;
     fake::DynamicSizes sizes(captured_.env);
     autograd::SetGradMode mode(grad_enabled_);
-    // What backward needs is the value at that time, whatever is written to the tensor afterwards: eager has to refuse that, a graph without
-    // mutation has the value.
+    // What backward needs is the value at that time, whatever is written to the tensor afterwards: eager has to refuse
+    // that, a graph without mutation has the value.
     autograd::SavedTensorHooksGuard as_saved({[this](const Tensor& tensor) { return std::any(snapshot(tensor)); },
                                               [](const std::any& kept) { return std::any_cast<Tensor>(kept); }});
     add_inputs();
@@ -50,7 +50,8 @@ class JointTracer {
         primals_.push_back(outer);
         continue;
       }
-      // A leaf may not be written to, but the function's argument need not be a leaf: the graph works on a stand-in with a history.
+      // A leaf may not be written to, but the function's argument need not be a leaf: the graph works on a stand-in
+      // with a history.
       primals_.push_back(to_functional(inner));
       origins_.back() = autograd::pass_on(primals_.back(), outer);
     }
@@ -136,7 +137,8 @@ class JointTracer {
   static Tensor tangent_like(const Tensor& value) {
     SymInts sizes = value.sym_sizes(), strides = value.sym_strides();
     for (const SymInt& stride : strides)
-      if (statically_true(stride == 0)) return fake::make(sizes, core::contiguous_strides(sizes.span()), value.dtype(), value.device());
+      if (statically_true(stride == 0))
+        return fake::make(sizes, core::contiguous_strides(sizes.span()), value.dtype(), value.device());
     return fake::like(value);
   }
 
@@ -150,7 +152,8 @@ class JointTracer {
       }
     for (size_t at = 0; at < forward_.size(); ++at) {
       if (!forward_[at].requires_grad()) continue;
-      // A write that autograd did not see (through `detach`, or with grad mode off) leaves the input's history as it was.
+      // A write that autograd did not see (through `detach`, or with grad mode off) leaves the input's history as it
+      // was.
       if (at < joint_.mutated.size() &&
           autograd::grad_fn(forward_[at]) == origins_[static_cast<size_t>(joint_.mutated[at])])
         continue;
@@ -171,8 +174,8 @@ class JointTracer {
     }
   }
 
-  // An argument of which only the geometry is read (`zeros_like` of a forward value) must not keep that value alive: a tensor without
-  // contents takes its place.
+  // An argument of which only the geometry is read (`zeros_like` of a forward value) must not keep that value alive: a
+  // tensor without contents takes its place.
   static void release_ignored(graph::Graph& graph) {
     static const dispatch::Operator& empty = dispatch::find_operator("aten::empty_strided");
     std::vector<graph::Node> nodes;
@@ -184,8 +187,9 @@ class JointTracer {
         const Tensor meta = graph.meta(*id);
         graph::Node stand_in;
         stand_in.op = &empty;
-        stand_in.args = {dispatch::Value(meta.sym_sizes()).own(), dispatch::Value(meta.sym_strides()).own(), dispatch::Value(meta.dtype()),
-                         dispatch::Value(), dispatch::Value(meta.device()), dispatch::Value()};
+        stand_in.args = {dispatch::Value(meta.sym_sizes()).own(), dispatch::Value(meta.sym_strides()).own(),
+                         dispatch::Value(meta.dtype()),           dispatch::Value(),
+                         dispatch::Value(meta.device()),          dispatch::Value()};
         stand_in.outputs = {graph.add_value(std::to_string(graph.values.size()), fake::like(meta))};
         node.args[at] = stand_in.outputs[0];
         nodes.push_back(std::move(stand_in));
@@ -216,9 +220,9 @@ class JointTracer {
   const std::vector<bool>& requires_grad_;
   bool grad_enabled_;
   graph::Recorder recorder_;
-  std::vector<Tensor> leaves_, primals_;  // functional tensors by input: the leaf, and what the graph works on
+  std::vector<Tensor> leaves_, primals_;      // functional tensors by input: the leaf, and what the graph works on
   std::vector<Ref<autograd::Node>> origins_;  // by input: the history that its stand-in began with
-  std::vector<Tensor> forward_;           // functional tensors by forward output
+  std::vector<Tensor> forward_;               // functional tensors by forward output
   JointGraph joint_;
 };
 

@@ -31,7 +31,8 @@ bool same_geometry(const Tensor& a, const Tensor& b) {
 Graph without_tangents(const Graph& backward, size_t saved, const std::vector<bool>& given) {
   Graph result = backward;
   size_t count = backward.values.size();
-  // What depends on a tangent, and what of it on missing ones alone. Backward is linear in its tangents, so the latter are zero.
+  // What depends on a tangent, and what of it on missing ones alone. Backward is linear in its tangents, so the latter
+  // are zero.
   std::vector<bool> dependent(count), zero(count);
   std::vector<ValueId> becomes(count);
   for (size_t id = 0; id < count; ++id) becomes[id] = static_cast<ValueId>(id);
@@ -50,11 +51,12 @@ Graph without_tangents(const Graph& backward, size_t saved, const std::vector<bo
     Tensor meta = backward.meta(id);
     Node node;
     node.op = &zeros;
-    node.args = {dispatch::Value(meta.sym_sizes()).own(), dispatch::Value(meta.dtype()), dispatch::Value(), dispatch::Value(meta.device()),
-                 dispatch::Value()};
+    node.args = {dispatch::Value(meta.sym_sizes()).own(), dispatch::Value(meta.dtype()), dispatch::Value(),
+                 dispatch::Value(meta.device()), dispatch::Value()};
     SymInts sizes = meta.sym_sizes();
-    node.outputs = {result.add_value(std::to_string(result.values.size()) + "z",
-                                     fake::make(sizes, core::contiguous_strides(sizes.span()), meta.dtype(), meta.device()))};
+    node.outputs = {
+        result.add_value(std::to_string(result.values.size()) + "z",
+                         fake::make(sizes, core::contiguous_strides(sizes.span()), meta.dtype(), meta.device()))};
     result.nodes.push_back(node);
     return node.outputs[0];
   };

@@ -5,9 +5,9 @@
 
 namespace tenon::aot {
 
-// `given`: by tangent, whether it has a value. Inputs of the result are the saved values and those tangents alone; an output that no given
-// tangent reaches is None (graph::kNoValue). Zeros in place of missing tangents would not do: 0 times an infinite derivative is NaN,
-// where eager does not go that way at all.
+// `given`: by tangent, whether it has a value. Inputs of the result are the saved values and those tangents alone; an
+// output that no given tangent reaches is None (graph::kNoValue). Zeros in place of missing tangents would not do: 0
+// times an infinite derivative is NaN, where eager does not go that way at all.
 graph::Graph without_tangents(const graph::Graph& backward, size_t saved, const std::vector<bool>& given);
 
 // Removes those of the first `count` inputs that nothing reads. Tells which stay.

@@ -22,7 +22,8 @@ bool& dropping() {
 constexpr KeySet kPlainKeys{DispatchKey::CPU, DispatchKey::CUDA, DispatchKey::Meta, DispatchKey::ADInplaceOrView,
                             DispatchKey::Autograd};
 
-// An ordinary tensor needs no operator to be looked at anew; one that a layer below watches (tracing, functionalization) must be seen by it.
+// An ordinary tensor needs no operator to be looked at anew; one that a layer below watches (tracing,
+// functionalization) must be seen by it.
 bool is_plain(const Tensor& tensor) {
   return (tensor.impl()->keys - kPlainKeys).empty() && dispatch::thread_keys().include.empty();
 }
@@ -57,7 +58,8 @@ DropSavedTensors::DropSavedTensors(bool on) : before_(std::exchange(dropping(), 
 DropSavedTensors::~DropSavedTensors() { dropping() = before_; }
 
 Tensor detach_below(const Tensor& tensor) {
-  if (is_plain(tensor)) return core::make_view(tensor, tensor.sym_sizes(), tensor.sym_strides(), tensor.sym_storage_offset());
+  if (is_plain(tensor))
+    return core::make_view(tensor, tensor.sym_sizes(), tensor.sym_strides(), tensor.sym_storage_offset());
   dispatch::ExcludeKeys below(kAutogradAndAbove);
   return detach(tensor);
 }
@@ -70,7 +72,8 @@ SavedTensor SavedTensor::input(const Tensor& tensor) {
   if (!hooks_stack().empty()) {
     saved.history_ = gradient_edge(tensor);
   } else if (is_plain(tensor) && may_be_rebased(tensor)) {
-    // Changed in place later on, the tensor may come to depend on this very node: a ring, if the node held the tensor itself.
+    // Changed in place later on, the tensor may come to depend on this very node: a ring, if the node held the tensor
+    // itself.
     saved.tensor_ = detach_below(tensor);
     saved.history_ = gradient_edge(tensor);
     if (saved.history_.valid()) saved.kind_ = Kind::Copy;

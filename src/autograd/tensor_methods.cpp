@@ -43,7 +43,8 @@ bool Tensor::is_leaf() const {
 Tensor Tensor::grad() const {
   need(*this, "grad");
   if (const autograd::GradientInterceptor& instead = autograd::gradient_interceptor())
-    return instead("grad() reads a gradient", {this, 1}, [](std::span<const Tensor> tensors) { return std::vector{tensors[0].grad()}; })[0];
+    return instead("grad() reads a gradient", {this, 1},
+                   [](std::span<const Tensor> tensors) { return std::vector{tensors[0].grad()}; })[0];
   const AutogradMeta* meta = autograd::meta_of(*this);
   return meta ? meta->grad : Tensor();
 }
@@ -67,8 +68,7 @@ void Tensor::set_grad(const Tensor& gradient) const {
   autograd::InputMeta expected = autograd::InputMeta::of(*this), given = autograd::InputMeta::of(gradient);
   bool fits =
       expected.dtype == given.dtype && expected.device == given.device && expected.sizes.size() == given.sizes.size();
-  for (size_t dim = 0; fits && dim < given.sizes.size(); ++dim)
-    fits = same_size(expected.sizes[dim], given.sizes[dim]);
+  for (size_t dim = 0; fits && dim < given.sizes.size(); ++dim) fits = same_size(expected.sizes[dim], given.sizes[dim]);
   TENON_CHECK(fits, "[set_grad] expected a gradient {} on {}, got {} on {}", expected.str(), expected.device.str(),
               given.str(), given.device.str());
   autograd::ensure_meta(*this).grad = gradient;

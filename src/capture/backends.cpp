@@ -17,7 +17,9 @@ namespace {
 
 GraphFunction compiled_plan(const graph::Graph& graph) {
   std::shared_ptr<const runtime::Plan> plan = schedule::compile_graph(graph);
-  return [plan](std::span<const Tensor> inputs, std::span<const int64_t> symbols) { return runtime::run(*plan, inputs, symbols); };
+  return [plan](std::span<const Tensor> inputs, std::span<const int64_t> symbols) {
+    return runtime::run(*plan, inputs, symbols);
+  };
 }
 
 GraphFunction interpreted(const graph::Graph& graph) {
@@ -51,7 +53,8 @@ GraphFunction pass_on_inputs(const graph::Graph& graph) {
   for (const graph::Argument& argument : graph.outputs) {
     Output& output = outputs.emplace_back();
     if (const auto* id = std::get_if<graph::ValueId>(&argument))
-      output.input = static_cast<int32_t>(std::find(graph.inputs.begin(), graph.inputs.end(), *id) - graph.inputs.begin());
+      output.input =
+          static_cast<int32_t>(std::find(graph.inputs.begin(), graph.inputs.end(), *id) - graph.inputs.begin());
     else
       output.number = std::get<dispatch::Value>(argument);
   }
@@ -85,21 +88,18 @@ struct Known {
 };
 
 constexpr std::array<Known, 3> kBackends = {{
-    {"inductor",
-     [](const graph::Graph& graph, const std::vector<bool>& requires_grad, bool grad_enabled) {
-       return aot::compile(graph, requires_grad, grad_enabled, compiled_plan);
-     }},
-    {"aot_eager",
-     [](const graph::Graph& graph, const std::vector<bool>& requires_grad, bool grad_enabled) {
-       return aot::compile(graph, requires_grad, grad_enabled, interpreted);
-     }},
-    {"eager",
-     [](const graph::Graph& graph, const std::vector<bool>&, bool) { return aot::Compiled{replay_graph(graph), {}, {}, {}}; }},
+    {"inductor", [](const graph::Graph& graph, const std::vector<bool>& requires_grad,
+                    bool grad_enabled) { return aot::compile(graph, requires_grad, grad_enabled, compiled_plan); }},
+    {"aot_eager", [](const graph::Graph& graph, const std::vector<bool>& requires_grad,
+                     bool grad_enabled) { return aot::compile(graph, requires_grad, grad_enabled, interpreted); }},
+    {"eager", [](const graph::Graph& graph, const std::vector<bool>&,
+                 bool) { return aot::Compiled{replay_graph(graph), {}, {}, {}}; }},
 }};
 
 }  // namespace
 
-aot::Compiled compile_with(const Backend& backend, const graph::Graph& graph, const std::vector<bool>& requires_grad, bool grad_enabled) {
+aot::Compiled compile_with(const Backend& backend, const graph::Graph& graph, const std::vector<bool>& requires_grad,
+                           bool grad_enabled) {
   if (backend.custom()) return {backend.custom()(graph), {}, {}, {}};
   for (const Known& known : kBackends)
     if (known.name == backend.name()) return known.make(graph, requires_grad, grad_enabled);
@@ -115,7 +115,8 @@ Backend::Backend(std::string name) : name_(std::move(name)) {
     if (known.name == name_) return;
     names.push_back(known.name);
   }
-  fail("[compile] unknown backend '{}': expected one of {}, or a function from a graph to a callable", name_, fmt::join(names, ", "));
+  fail("[compile] unknown backend '{}': expected one of {}, or a function from a graph to a callable", name_,
+       fmt::join(names, ", "));
 }
 
 }  // namespace tenon

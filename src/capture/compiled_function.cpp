@@ -20,7 +20,8 @@
 namespace tenon {
 
 std::string Explanation::str() const {
-  std::string text = fmt::format("{} graph(s), {} recompile(s), {} break(s)\n", entries.size(), recompiles.size(), breaks.size());
+  std::string text =
+      fmt::format("{} graph(s), {} recompile(s), {} break(s)\n", entries.size(), recompiles.size(), breaks.size());
   for (size_t at = 0; at < entries.size(); ++at) {
     const Entry& entry = entries[at];
     std::string after = entry.depth > 0 ? fmt::format(" (after {} break(s))", entry.depth) : "";
@@ -54,7 +55,8 @@ namespace capture {
 using dispatch::Value;
 using SegmentRef = std::shared_ptr<const Segment>;
 
-std::vector<Tensor> run_disabled(std::span<const Tensor> tensors, std::function<std::vector<Tensor>(std::span<const Tensor>)> action) {
+std::vector<Tensor> run_disabled(std::span<const Tensor> tensors,
+                                 std::function<std::vector<Tensor>(std::span<const Tensor>)> action) {
   Session* session = Session::current();
   TENON_ASSERT(session, "a disabled function asked for a break outside of a capture");
   std::vector<Tensor> fakes;
@@ -105,13 +107,13 @@ bool set_verify_captures(bool on) { return verifies.exchange(on); }
 
 struct CompiledFunction::State {
   CompileOptions options;
-  mutable std::shared_mutex tree_mutex;      // guards `roots`, all children, and what follows
+  mutable std::shared_mutex tree_mutex;  // guards `roots`, all children, and what follows
   Siblings roots;
   std::vector<Reason> recompiles;
   std::vector<std::string> breaks;
   int64_t compiles = 0;
-  bool gave_up = false;                      // past the recompile limit
-  std::recursive_mutex compile_mutex;        // one capture at a time; a disabled function may call its caller
+  bool gave_up = false;                // past the recompile limit
+  std::recursive_mutex compile_mutex;  // one capture at a time; a disabled function may call its caller
   // Sizes seen at the last capture and the dimensions that have been seen to change, by input.
   struct History {
     Ints sizes;
@@ -129,8 +131,8 @@ struct CompiledFunction::State {
   // Why no root fits the call; no text if there is none yet.
   Reason why_new(const Frame& frame);
 
-  // A segment of these whose guards hold for the frame; null, and the frame as it was, if there is none. The one that was found last comes
-  // first: calls come in runs.
+  // A segment of these whose guards hold for the frame; null, and the frame as it was, if there is none. The one that
+  // was found last comes first: calls come in runs.
   SegmentRef find(const Siblings& siblings, Frame& frame) const {
     std::shared_lock lock(tree_mutex);
     size_t inputs = frame.inputs.size(), symbols = frame.symbols.size(), count = siblings.segments.size();
@@ -151,10 +153,12 @@ struct CompiledFunction::State {
   }
 };
 
-// One run of the user's function on fakes: all of it is new, or a path through the tree that was taken before and goes on from there.
+// One run of the user's function on fakes: all of it is new, or a path through the tree that was taken before and goes
+// on from there.
 class Capture {
  public:
-  Capture(CompiledFunction::State& state, Frame& frame, std::span<const Value> numbers, std::vector<SegmentRef> path, Body body)
+  Capture(CompiledFunction::State& state, Frame& frame, std::span<const Value> numbers, std::vector<SegmentRef> path,
+          Body body)
       : state_(state), frame_(frame), numbers_(numbers), path_(std::move(path)), body_(body) {}
 
   // `verify`: the whole path is known; an Error if the function does something else now.
@@ -165,8 +169,10 @@ class Capture {
     options.dynamic_shape_ops = state_.options.capture_dynamic_output_shape_ops;
     options.fullgraph = state_.options.fullgraph;
     options.argument_names = state_.options.argument_names;
-    for (const SegmentRef& segment : path_) known_policies_.insert(known_policies_.end(), segment->policies.begin(), segment->policies.end());
-    Session session([this](size_t input, const std::string& name, const Tensor& tensor) -> InputPolicy& { return policy(input, name, tensor); },
+    for (const SegmentRef& segment : path_)
+      known_policies_.insert(known_policies_.end(), segment->policies.begin(), segment->policies.end());
+    Session session([this](size_t input, const std::string& name,
+                           const Tensor& tensor) -> InputPolicy& { return policy(input, name, tensor); },
                     std::move(options), frame_);
     session_ = &session;
     session.finish_piece = [this](Piece piece) { return finish(std::move(piece)); };
@@ -210,8 +216,10 @@ class Capture {
   size_t finish(Piece piece) {
     std::string captured = graph::to_string(piece.graph);
     if (depth_ < path_.size()) return follow(*path_[depth_], piece, captured);
-    TENON_CHECK(!verify_, "[compile] TENON_VERIFY_CAPTURE: the function goes on with{}\n  where it ended when it was captured: {}",
-                captured, kAdvice);
+    TENON_CHECK(
+        !verify_,
+        "[compile] TENON_VERIFY_CAPTURE: the function goes on with{}\n  where it ended when it was captured: {}",
+        captured, kAdvice);
     auto segment = std::make_shared<Segment>();
     segment->captured = std::move(captured);
     TENON_LOG(Graph, "captured:\n{}", segment->captured);
@@ -231,7 +239,8 @@ class Capture {
     // Compiling may have asked more of the sizes.
     segment->guards.set_sizes(*session_, from_);
     from_ = session_->progress();
-    TENON_ASSERT(segment->guards.check(frame_), "a new graph refuses its own arguments: {}", segment->guards.explain(frame_).str());
+    TENON_ASSERT(segment->guards.check(frame_), "a new graph refuses its own arguments: {}",
+                 segment->guards.explain(frame_).str());
     for (const std::string& line : segment->guards.describe()) TENON_LOG(Guards, "{}", line);
     attach(segment, shared);
     made_.push_back(segment);
@@ -277,7 +286,8 @@ class Capture {
         segment.compiled = {replay_graph(graph), {}, {}, {}};
         return false;
       }
-      throw Error(fmt::format("[compile] the backend failed: {}\n  its graph is in {}", error.what(), write_graph(graph)));
+      throw Error(
+          fmt::format("[compile] the backend failed: {}\n  its graph is in {}", error.what(), write_graph(graph)));
     }
     // What lowering asked of the sizes stands in the guards of this segment alone.
     bool asked = session_->env()->guards().size() != guards || session_->env()->deferred_checks().size() != checks;
@@ -285,7 +295,8 @@ class Capture {
     return false;
   }
 
-  // Equal keys mean that one plan serves both: the same operators on the same values, and the same known of every symbol that they use.
+  // Equal keys mean that one plan serves both: the same operators on the same values, and the same known of every
+  // symbol that they use.
   std::string plan_key(const std::string& captured, const Piece& piece) const {
     const graph::Graph& graph = piece.graph;
     sym::ShapeEnv& env = *graph.env;
@@ -306,7 +317,8 @@ class Capture {
     for (bool more = true; std::exchange(more, false);)
       for (size_t at = 0; at < facts.size(); ++at) {
         std::vector<int32_t> ids = sym::symbols_of(facts[at].condition);
-        if (told[at] || std::none_of(ids.begin(), ids.end(), [&](int32_t id) { return symbols.contains(id); })) continue;
+        if (told[at] || std::none_of(ids.begin(), ids.end(), [&](int32_t id) { return symbols.contains(id); }))
+          continue;
         told[at] = more = true;
         symbols.insert(ids.begin(), ids.end());
       }
@@ -334,9 +346,10 @@ class Capture {
     bool fits = !detached_ && depth_ < kDeepest && (!parent_ || parent_->children.segments.size() < kMostChildren);
     if (!fits) {
       if (!std::exchange(detached_, true))
-        TENON_LOG(Breaks, "not kept: {}", parent_ && parent_->children.segments.size() >= kMostChildren
-                                               ? fmt::format("more than {} ways to go on from one break", kMostChildren)
-                                               : fmt::format("more than {} breaks in one call", kDeepest));
+        TENON_LOG(Breaks, "not kept: {}",
+                  parent_ && parent_->children.segments.size() >= kMostChildren
+                      ? fmt::format("more than {} ways to go on from one break", kMostChildren)
+                      : fmt::format("more than {} breaks in one call", kDeepest));
     } else if (parent_) {
       parent_->children.segments.push_back(segment);
     } else {
@@ -347,7 +360,8 @@ class Capture {
 
   // Something that can neither be recorded nor done between two graphs.
   std::vector<Value> run_eagerly(std::string why) {
-    TENON_CHECK(!state_.options.fullgraph, "[compile] the function cannot be captured as one graph (fullgraph): {}", why);
+    TENON_CHECK(!state_.options.fullgraph, "[compile] the function cannot be captured as one graph (fullgraph): {}",
+                why);
     TENON_CHECK(!session_->broke, "[compile] the function cannot go on after a graph break: {}", why);
     auto segment = std::make_shared<Segment>();
     segment->guards = Guards(*session_, from_, &frame_);
@@ -367,21 +381,22 @@ class Capture {
   CompiledFunction::State& state_;
   Frame& frame_;
   std::span<const Value> numbers_;
-  std::vector<SegmentRef> path_;   // taken before; the frame holds what came of it
+  std::vector<SegmentRef> path_;  // taken before; the frame holds what came of it
   Body body_;
   Session* session_ = nullptr;
   Progress from_;
   SegmentRef parent_;
   std::vector<std::shared_ptr<Segment>> made_;
   size_t depth_ = 0;
-  bool detached_ = false;          // what follows is not kept
+  bool detached_ = false;  // what follows is not kept
   bool verify_ = false;
   std::vector<InputPolicy> known_policies_, new_policies_;
   std::vector<Value> results_;
 };
 
 CompiledFunction::CompiledFunction(CompileOptions options) : state_(std::make_unique<State>()) {
-  TENON_CHECK(options.recompile_limit > 0, "[compile] expected a recompile_limit of at least 1, got {}", options.recompile_limit);
+  TENON_CHECK(options.recompile_limit > 0, "[compile] expected a recompile_limit of at least 1, got {}",
+              options.recompile_limit);
   state_->options = std::move(options);
 }
 CompiledFunction::~CompiledFunction() = default;
@@ -458,8 +473,8 @@ std::vector<Value> CompiledFunction::call(std::span<const Tensor> tensors, std::
   }
 }
 
-std::vector<Value> CompiledFunction::State::capture_from(std::vector<SegmentRef> path, const Siblings* level, Frame& frame,
-                                                         std::span<const Value> numbers, Body body) {
+std::vector<Value> CompiledFunction::State::capture_from(std::vector<SegmentRef> path, const Siblings* level,
+                                                         Frame& frame, std::span<const Value> numbers, Body body) {
   std::unique_lock one_at_a_time(compile_mutex, std::defer_lock);
   if (options.eager_while_compiling && path.empty()) {
     if (!one_at_a_time.try_lock()) return body(frame.arguments, numbers);
@@ -485,11 +500,14 @@ std::vector<Value> CompiledFunction::State::capture_from(std::vector<SegmentRef>
   if (path.empty() && static_cast<int>(roots.segments.size()) >= options.recompile_limit) {
     if (!std::exchange(gave_up, true))
       warn_once(fmt::format("recompile limit {}", static_cast<const void*>(this)),
-                fmt::format("a compiled function was compiled {} times, the limit; calls that fit none of them run eagerly from now on (last: {})",
+                fmt::format("a compiled function was compiled {} times, the limit; calls that fit none of them run "
+                            "eagerly from now on (last: {})",
                             roots.segments.size(), reason.str()));
     note_break(fmt::format("the recompile limit of {} is reached: {}", options.recompile_limit, reason.text));
-    TENON_CHECK(!options.fullgraph, "[compile] the function cannot be captured as one graph (fullgraph): the recompile limit of {} is reached: {}",
-                options.recompile_limit, reason.str());
+    TENON_CHECK(
+        !options.fullgraph,
+        "[compile] the function cannot be captured as one graph (fullgraph): the recompile limit of {} is reached: {}",
+        options.recompile_limit, reason.str());
     return body(frame.arguments, numbers);
   }
   int64_t before = compiles;
@@ -532,9 +550,12 @@ void CompiledFunction::reset() {
 namespace {
 
 void explain_tree(const Segment& segment, int depth, Explanation& explanation) {
-  auto text = [](const std::shared_ptr<graph::Graph>& graph) { return graph ? graph::to_string(*graph) : std::string(); };
+  auto text = [](const std::shared_ptr<graph::Graph>& graph) {
+    return graph ? graph::to_string(*graph) : std::string();
+  };
   explanation.entries.push_back({segment.captured, text(segment.compiled.joint), text(segment.compiled.forward),
-                                 text(segment.compiled.backward), segment.guards.describe(), segment.eager, depth, segment.why});
+                                 text(segment.compiled.backward), segment.guards.describe(), segment.eager, depth,
+                                 segment.why});
   for (const SegmentRef& child : segment.children.segments) explain_tree(*child, depth + 1, explanation);
 }
 

@@ -8,7 +8,8 @@ bool same_constant(const dispatch::Value& a, const dispatch::Value& b) {
   if (a.tag() != b.tag()) return false;
   if (a.tag() == dispatch::Value::Tag::Int) return a.integer() == b.integer();
   if (a.tag() == dispatch::Value::Tag::Bool) return a.boolean() == b.boolean();
-  if (a.tag() == dispatch::Value::Tag::Real) return a.real() == b.real() || (a.real() != a.real() && b.real() != b.real());
+  if (a.tag() == dispatch::Value::Tag::Real)
+    return a.real() == b.real() || (a.real() != a.real() && b.real() != b.real());
   return a.str() == b.str();
 }
 
@@ -52,7 +53,9 @@ std::vector<int32_t> identity(std::span<const Tensor> tensors) {
 }  // namespace
 
 Guards::Guards(Session& session, const Progress& from, const Frame* root)
-    : is_root_(root != nullptr), first_input_(from.inputs), sources_(session.sources.begin() + static_cast<ptrdiff_t>(from.inputs), session.sources.end()),
+    : is_root_(root != nullptr),
+      first_input_(from.inputs),
+      sources_(session.sources.begin() + static_cast<ptrdiff_t>(from.inputs), session.sources.end()),
       cells_(session.plain_cells.begin() + static_cast<ptrdiff_t>(from.cells), session.plain_cells.end()),
       registers_(session.register_facts.begin() + static_cast<ptrdiff_t>(from.registers), session.register_facts.end()),
       distinct_inputs_(session.writes) {
@@ -86,14 +89,18 @@ bool fits(const TensorGuard& guard, const Tensor& input, std::string* reason) {
   if (!input.defined()) return refuse(reason, "tensor '{}' is undefined", guard.name);
   const TensorImpl& impl = *input.impl();
   if (impl.dtype != guard.dtype)
-    return refuse(reason, "tensor '{}' dtype mismatch. expected {}, actual {}", guard.name, name(guard.dtype), name(impl.dtype));
+    return refuse(reason, "tensor '{}' dtype mismatch. expected {}, actual {}", guard.name, name(guard.dtype),
+                  name(impl.dtype));
   if (impl.device != guard.device)
-    return refuse(reason, "tensor '{}' device mismatch. expected {}, actual {}", guard.name, guard.device.str(), impl.device.str());
+    return refuse(reason, "tensor '{}' device mismatch. expected {}, actual {}", guard.name, guard.device.str(),
+                  impl.device.str());
   if (static_cast<int64_t>(impl.sizes.size()) != guard.rank)
-    return refuse(reason, "tensor '{}' rank mismatch. expected {}, actual {}", guard.name, guard.rank, impl.sizes.size());
+    return refuse(reason, "tensor '{}' rank mismatch. expected {}, actual {}", guard.name, guard.rank,
+                  impl.sizes.size());
   // Most tensors have no autograd slot at all.
   if ((impl.autograd && input.requires_grad()) != guard.requires_grad)
-    return refuse(reason, "tensor '{}' requires_grad mismatch. expected requires_grad={}", guard.name, guard.requires_grad ? 1 : 0);
+    return refuse(reason, "tensor '{}' requires_grad mismatch. expected requires_grad={}", guard.name,
+                  guard.requires_grad ? 1 : 0);
   return true;
 }
 
@@ -136,7 +143,8 @@ bool Guards::holds(const RegisterFact& fact, const Frame& frame) const {
 
 bool Guards::check(Frame& frame) const {
   if (is_root_) {
-    if (frame.grad_enabled != grad_enabled_ || frame.arguments.size() != argument_count_ || frame.constants.size() != constants_.size())
+    if (frame.grad_enabled != grad_enabled_ || frame.arguments.size() != argument_count_ ||
+        frame.constants.size() != constants_.size())
       return false;
     for (size_t at = 0; at < constants_.size(); ++at)
       if (!same_constant(frame.constants[at], constants_[at])) return false;
@@ -170,8 +178,9 @@ std::optional<std::string> Guards::same_call(const Frame& frame) const {
   std::vector<int32_t> now = identity(frame.arguments);
   for (size_t at = 0; at < now.size(); ++at)
     if (now[at] != same_as_[at])
-      return same_as_[at] == static_cast<int32_t>(at) ? fmt::format("{} is {}", argument_names_[static_cast<size_t>(now[at])], argument_names_[at])
-                                                      : fmt::format("{} is not {}", argument_names_[static_cast<size_t>(same_as_[at])], argument_names_[at]);
+      return same_as_[at] == static_cast<int32_t>(at)
+                 ? fmt::format("{} is {}", argument_names_[static_cast<size_t>(now[at])], argument_names_[at])
+                 : fmt::format("{} is not {}", argument_names_[static_cast<size_t>(same_as_[at])], argument_names_[at]);
   return std::nullopt;
 }
 
@@ -185,18 +194,22 @@ Reason Guards::explain(Frame frame) const {
     if (std::optional<std::string> reason = same_call(frame)) return {*reason};
   for (const auto& [cell, content] : cells_)
     if (!same_content(cell->content, content))
-      return {fmt::format("cell '{}': expected {}, got {}", cell->name, content_text(content), content_text(cell->content))};
+      return {fmt::format("cell '{}': expected {}, got {}", cell->name, content_text(content),
+                          content_text(cell->content))};
   size_t first = frame.inputs.size();
   if (std::string reason; !collect(frame, &reason)) return {reason};
   for (const RegisterFact& fact : registers_)
     if (!holds(fact, frame))
-      return {fact.same_as ? "a result of what ran at the break is another tensor" : "a result of what ran at the break is defined"};
+      return {fact.same_as ? "a result of what ran at the break is another tensor"
+                           : "a result of what ran at the break is defined"};
   std::span<const Tensor> inputs = frame.all_inputs();
   for (size_t at = first; distinct_inputs_ && at < inputs.size(); ++at)
     for (size_t before = first; before < at; ++before)
-      if (inputs[at].is(inputs[before])) return {fmt::format("{} is {}", tensors_[before - first].name, tensors_[at - first].name)};
+      if (inputs[at].is(inputs[before]))
+        return {fmt::format("{} is {}", tensors_[before - first].name, tensors_[at - first].name)};
   Reason reason;
-  reason.text = sizes_.explain(inputs, frame.numbers.span(), {frame.symbols.begin(), frame.symbols.end()}, &reason.site);
+  reason.text =
+      sizes_.explain(inputs, frame.numbers.span(), {frame.symbols.begin(), frame.symbols.end()}, &reason.site);
   return reason;
 }
 
@@ -205,7 +218,8 @@ void Guards::keep_literals(const Session& session) {
     auto* closure = std::get_if<ClosureTensor>(&sources_[at]);
     const Tensor& real = session.reals[first_input_ + at];
     constexpr uint32_t kOurs = 2;  // the session's list, and the frame's
-    if (closure && real.impl()->use_count() <= kOurs && session.is_only_read(first_input_ + at)) closure->literal = real;
+    if (closure && real.impl()->use_count() <= kOurs && session.is_only_read(first_input_ + at))
+      closure->literal = real;
   }
 }
 
@@ -220,11 +234,13 @@ std::vector<std::string> Guards::describe() const {
   if (is_root_) lines.push_back(fmt::format("grad mode is {}", grad_enabled_ ? "on" : "off"));
   for (const dispatch::Value& constant : constants_) lines.push_back(fmt::format("a number is {}", constant.str()));
   for (const TensorGuard& guard : tensors_)
-    lines.push_back(fmt::format("{}: {} on {}, {} dimensions, requires_grad={}", guard.name, name(guard.dtype), guard.device.str(),
-                                guard.rank, guard.requires_grad ? 1 : 0));
+    lines.push_back(fmt::format("{}: {} on {}, {} dimensions, requires_grad={}", guard.name, name(guard.dtype),
+                                guard.device.str(), guard.rank, guard.requires_grad ? 1 : 0));
   for (size_t at = 0; at < same_as_.size(); ++at)
-    if (same_as_[at] != static_cast<int32_t>(at)) lines.push_back(fmt::format("{} is {}", argument_names_[at], argument_names_[static_cast<size_t>(same_as_[at])]));
-  for (const auto& [cell, content] : cells_) lines.push_back(fmt::format("cell '{}' holds {}", cell->name, content_text(content)));
+    if (same_as_[at] != static_cast<int32_t>(at))
+      lines.push_back(fmt::format("{} is {}", argument_names_[at], argument_names_[static_cast<size_t>(same_as_[at])]));
+  for (const auto& [cell, content] : cells_)
+    lines.push_back(fmt::format("cell '{}' holds {}", cell->name, content_text(content)));
   for (std::string& line : sizes_.describe()) lines.push_back(std::move(line));
   return lines;
 }

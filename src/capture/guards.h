@@ -1,4 +1,5 @@
-// What must hold for a captured segment to be used again: of a root all that it rests on, of a child what was added since its parent.
+// What must hold for a captured segment to be used again: of a root all that it rests on, of a child what was added
+// since its parent.
 #pragma once
 
 #include <tenon/core/cell.h>
@@ -55,7 +56,8 @@ struct Progress {
   graph::SymbolicInputs::Progress sizes;
 };
 
-// Why guards do not hold, in words, and the line of the user's program that made the guard. Lines are looked up when somebody reads them.
+// Why guards do not hold, in words, and the line of the user's program that made the guard. Lines are looked up when
+// somebody reads them.
 struct Reason {
   std::string text;
   CallSite site = {};
@@ -69,8 +71,8 @@ class Guards {
   // What `session` has met since `from`. `root`: also what the call as a whole was like.
   Guards(Session& session, const Progress& from, const Frame* root);
 
-  // Appends to the frame's inputs and symbols if everything holds; the caller puts the frame back if not. Allocates nothing in the
-  // usual case.
+  // Appends to the frame's inputs and symbols if everything holds; the caller puts the frame back if not. Allocates
+  // nothing in the usual case.
   bool check(Frame& frame) const;
   // The first thing that does not hold.
   Reason explain(Frame frame) const;
@@ -79,8 +81,8 @@ class Guards {
   bool lost_closure() const;
   // Keeps closure tensors that nobody holds but the session.
   void keep_literals(const Session& session);
-  // Nothing comes after these guards, so that inputs need not be held beyond what the caller holds: if they are just the arguments, they are
-  // not copied.
+  // Nothing comes after these guards, so that inputs need not be held beyond what the caller holds: if they are just
+  // the arguments, they are not copied.
   void end_here();
   // The sizes again: compiling may have asked more of them.
   void set_sizes(Session& session, const Progress& from);
@@ -97,13 +99,13 @@ class Guards {
   std::vector<dispatch::Value> constants_;
   size_t argument_count_ = 0;
   std::vector<std::string> argument_names_;
-  std::vector<int32_t> same_as_;             // by argument: the first argument that is the same tensor
-  size_t first_input_ = 0;                   // how many inputs come before those of this slice
-  std::vector<InputSource> sources_;         // by input
-  std::vector<TensorGuard> tensors_;         // by input
+  std::vector<int32_t> same_as_;      // by argument: the first argument that is the same tensor
+  size_t first_input_ = 0;            // how many inputs come before those of this slice
+  std::vector<InputSource> sources_;  // by input
+  std::vector<TensorGuard> tensors_;  // by input
   std::vector<std::pair<Ref<CellState>, CellContent>> cells_;
   std::vector<RegisterFact> registers_;
-  bool distinct_inputs_ = false;             // the graph writes: inputs must stay apart
+  bool distinct_inputs_ = false;  // the graph writes: inputs must stay apart
   graph::SizeGuards sizes_;
 };
 

@@ -41,7 +41,9 @@ void mark_dynamic(const Tensor& tensor, int64_t dim, int64_t min, int64_t max) {
 void maybe_mark_dynamic(const Tensor& tensor, int64_t dim) {
   capture::mark_at(tensor, dim, "maybe_mark_dynamic") = {capture::Mark::MaybeDynamic};
 }
-void mark_static(const Tensor& tensor, int64_t dim) { capture::mark_at(tensor, dim, "mark_static") = {capture::Mark::Static}; }
+void mark_static(const Tensor& tensor, int64_t dim) {
+  capture::mark_at(tensor, dim, "mark_static") = {capture::Mark::Static};
+}
 void mark_unbacked(const Tensor& tensor, int64_t dim) {
   capture::mark_at(tensor, dim, "mark_unbacked") = {capture::Mark::Unbacked, 0};
 }

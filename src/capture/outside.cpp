@@ -3,10 +3,13 @@
 namespace tenon::capture {
 
 Inside::Inside(Session& session)
-    : session_(session), reader_([&session](const Ref<CellState>& cell) { return session.read_cell(cell); }),
+    : session_(session),
+      reader_([&session](const Ref<CellState>& cell) { return session.read_cell(cell); }),
       reader_before_(std::exchange(core::cell_reader(), &reader_)),
       interceptor_before_(autograd::set_engine_interceptor(
-          [&session](const autograd::Walk& walk) -> std::optional<std::vector<Tensor>> { return session.run_walk(walk); })),
+          [&session](const autograd::Walk& walk) -> std::optional<std::vector<Tensor>> {
+            return session.run_walk(walk);
+          })),
       gradients_before_(autograd::set_gradient_interceptor(
           [&session](const char* why, std::span<const Tensor> tensors, autograd::GradientAction action) {
             std::vector<Tensor> fakes;
@@ -25,10 +28,13 @@ Inside::~Inside() {
 }
 
 Outside::Outside(Session& session)
-    : session_(session), keys_(std::exchange(dispatch::thread_keys(), session.keys_before_)),
-      reader_(std::exchange(core::cell_reader(), nullptr)), interceptor_(autograd::set_engine_interceptor(nullptr)),
+    : session_(session),
+      keys_(std::exchange(dispatch::thread_keys(), session.keys_before_)),
+      reader_(std::exchange(core::cell_reader(), nullptr)),
+      interceptor_(autograd::set_engine_interceptor(nullptr)),
       gradients_(autograd::set_gradient_interceptor(nullptr)),
-      mode_(session.frame_.grad_enabled), no_sizes_(nullptr) {
+      mode_(session.frame_.grad_enabled),
+      no_sizes_(nullptr) {
   set_current_session(nullptr);
 }
 

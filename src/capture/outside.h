@@ -29,7 +29,8 @@ class Inside {
   dispatch::IncludeKeys include_;
 };
 
-// While it lives, nothing is captured: everything is as it was before the capture began, with the grad mode of the call.
+// While it lives, nothing is captured: everything is as it was before the capture began, with the grad mode of the
+// call.
 class Outside {
  public:
   explicit Outside(Session& session);

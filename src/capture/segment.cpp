@@ -13,7 +13,8 @@ std::vector<Value> Segment::run_graph(Frame& frame) const {
   } else {
     SmallVector<Tensor, 8> given;
     for (const InputRef& input : inputs)
-      given.push_back(input.is_register ? frame.registers[static_cast<size_t>(input.index)] : frame.all_inputs()[static_cast<size_t>(input.index)]);
+      given.push_back(input.is_register ? frame.registers[static_cast<size_t>(input.index)]
+                                        : frame.all_inputs()[static_cast<size_t>(input.index)]);
     results = compiled.run(given.span(), frame.symbols.span());
   }
   if (register_count == 0 && bound.empty()) return results;
@@ -52,7 +53,8 @@ std::vector<Value> Segment::run(Frame& frame) const {
   std::vector<Value> all;
   all.reserve(returned->results.size());
   size_t next = 0;
-  for (const std::optional<Value>& constant : returned->results) all.push_back(constant ? *constant : std::move(results[next++]));
+  for (const std::optional<Value>& constant : returned->results)
+    all.push_back(constant ? *constant : std::move(results[next++]));
   return all;
 }
 

@@ -1,12 +1,12 @@
 // What was captured of a function, as a tree.
 //
-// A segment is what the function does between two breaks: a graph, compiled, the guards under which it may be used, and how it ends.
-// Where the function reads a value of a tensor, or calls something that cannot be recorded, the segment ends; what the function does next
-// depends on the answer, so the segment has children, each with guards of its own on everything that was learnt since. A function without
-// breaks is a single segment that ends by returning.
+// A segment is what the function does between two breaks: a graph, compiled, the guards under which it may be used, and
+// how it ends. Where the function reads a value of a tensor, or calls something that cannot be recorded, the segment
+// ends; what the function does next depends on the answer, so the segment has children, each with guards of its own on
+// everything that was learnt since. A function without breaks is a single segment that ends by returning.
 //
-// A call is a `Frame`: what it was given, and what its segments have computed so far. Segments on one path number things as they are
-// met (inputs, symbols, numbers, registers), and a child goes on counting where its parent ended.
+// A call is a `Frame`: what it was given, and what its segments have computed so far. Segments on one path number
+// things as they are met (inputs, symbols, numbers, registers), and a child goes on counting where its parent ended.
 #pragma once
 
 #include "guards.h"
@@ -21,11 +21,11 @@ struct Frame {
   std::span<const Tensor> arguments;
   std::span<const dispatch::Value> constants;
   bool grad_enabled = true;
-  SmallVector<Tensor, 8> inputs;       // guarded tensors, in the order in which they were met
-  bool inputs_are_arguments = false;   // `inputs` is empty, because it would be the same
-  SmallVector<int64_t, 16> symbols;    // by symbol id
-  SmallVector<int64_t, 8> numbers;     // bits: of number arguments, then of values read
-  std::vector<Tensor> registers;       // what segments computed for later ones
+  SmallVector<Tensor, 8> inputs;      // guarded tensors, in the order in which they were met
+  bool inputs_are_arguments = false;  // `inputs` is empty, because it would be the same
+  SmallVector<int64_t, 16> symbols;   // by symbol id
+  SmallVector<int64_t, 8> numbers;    // bits: of number arguments, then of values read
+  std::vector<Tensor> registers;      // what segments computed for later ones
 
   std::span<const Tensor> all_inputs() const { return inputs_are_arguments ? arguments : inputs.span(); }
 };
@@ -35,9 +35,9 @@ struct Return {
   // One for each flattened result of the function: a constant, or (undefined) the graph's next output.
   std::vector<std::optional<dispatch::Value>> results;
 };
-struct Read {};                        // the element of a tensor becomes a number
-struct Resume {};                      // nothing: a break that was asked for
-struct Act {                           // something that is not recorded runs on real tensors; its results become inputs
+struct Read {};    // the element of a tensor becomes a number
+struct Resume {};  // nothing: a break that was asked for
+struct Act {       // something that is not recorded runs on real tensors; its results become inputs
   std::function<std::vector<Tensor>(std::span<const Tensor> tensors)> run;
 };
 using End = std::variant<Return, Read, Resume, Act>;
@@ -59,18 +59,18 @@ struct Siblings {
 struct Segment {
   Guards guards;
   std::vector<InputRef> inputs;
-  bool takes_all_inputs = false;       // they are the frame's inputs, in order
+  bool takes_all_inputs = false;  // they are the frame's inputs, in order
   aot::Compiled compiled;
-  std::string captured;                // the graph as text
-  std::string why;                     // of a break: what ended the segment
-  size_t register_count = 0;           // the graph's first outputs
-  size_t tensor_count = 0;             // those behind them: what the end works on
-  std::vector<int32_t> bound;          // unbacked symbols: the graph's last outputs
-  std::vector<InputPolicy> policies;   // of the inputs that were met here
-  mutable size_t end_registers = 0;    // how many registers the end adds
+  std::string captured;               // the graph as text
+  std::string why;                    // of a break: what ended the segment
+  size_t register_count = 0;          // the graph's first outputs
+  size_t tensor_count = 0;            // those behind them: what the end works on
+  std::vector<int32_t> bound;         // unbacked symbols: the graph's last outputs
+  std::vector<InputPolicy> policies;  // of the inputs that were met here
+  mutable size_t end_registers = 0;   // how many registers the end adds
   End end;
-  bool eager = false;                  // of a root: calls like this one run without being compiled
-  mutable Siblings children;           // under the function's lock
+  bool eager = false;         // of a root: calls like this one run without being compiled
+  mutable Siblings children;  // under the function's lock
 
   bool returns() const { return std::holds_alternative<Return>(end); }
   // Runs the graph and the end on a frame whose guards were checked. Of a returning segment: the function's results.

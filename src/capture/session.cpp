@@ -24,7 +24,8 @@ bool is_item(const dispatch::Operator& op) { return op.brief_name() == "_local_s
 // A custom operator becomes a node if everything that it does shows in its tensors.
 std::optional<std::string> cannot_be_recorded(const dispatch::Operator& op) {
   for (const schema::Argument& result : op.schema().returns)
-    if (!result.type.is_tensor_like()) return fmt::format("{} returns a {}, which cannot be recorded", op.name(), result.type.str());
+    if (!result.type.is_tensor_like())
+      return fmt::format("{} returns a {}, which cannot be recorded", op.name(), result.type.str());
   if (op.schema().returns.empty() && !op.schema().is_mutable())
     return fmt::format("{} returns nothing and writes to nothing, so that it can only have side effects", op.name());
   return std::nullopt;
@@ -49,7 +50,11 @@ Session* Session::current() { return current_session; }
 void set_current_session(Session* session) { current_session = session; }
 
 Session::Session(InputPolicies policies, Options options, Frame& frame)
-    : policies_(std::move(policies)), options_(std::move(options)), frame_(frame), env_(make_ref<sym::ShapeEnv>()), inputs_(env_),
+    : policies_(std::move(policies)),
+      options_(std::move(options)),
+      frame_(frame),
+      env_(make_ref<sym::ShapeEnv>()),
+      inputs_(env_),
       before_(current_session) {
   start_recorder();
   if (!options_.fullgraph) env_->set_resolver([this](sym::Expr expr) { return resolve(expr); });
@@ -66,9 +71,12 @@ void Session::start_recorder() {
   };
 }
 
-Progress Session::progress() const { return {reals.size(), plain_cells.size(), register_facts.size(), inputs_.progress()}; }
+Progress Session::progress() const {
+  return {reals.size(), plain_cells.size(), register_facts.size(), inputs_.progress()};
+}
 
-// ---- Inputs ----------------------------------------------------------------------------------------------------------------
+// ---- Inputs
+// ----------------------------------------------------------------------------------------------------------------
 
 Tensor Session::add_input(const Tensor& real, std::string name, InputSource source) {
   TENON_CHECK(real.device().type == DeviceType::CPU, "[compile] {} is on {}: expected cpu", name, real.device().str());
@@ -77,7 +85,8 @@ Tensor Session::add_input(const Tensor& real, std::string name, InputSource sour
   Tensor fake = inputs_.add(real, dims, name, &decided.layout);
   for (int64_t dim = 0; dim < real.dim(); ++dim) {
     const graph::DimPolicy& policy = dims[static_cast<size_t>(dim)];
-    if (capture::mark_of(real, dim).mark != capture::Mark::Dynamic || policy.kind != graph::DimPolicy::Kind::Dynamic) continue;
+    if (capture::mark_of(real, dim).mark != capture::Mark::Dynamic || policy.kind != graph::DimPolicy::Kind::Dynamic)
+      continue;
     SymInt size = fake.size(dim);
     marks_.push_back({name, dim, size});
     // What the user promises is asked of every call.
@@ -125,7 +134,8 @@ Tensor Session::stand_in(const Tensor& tensor) {
   if (!tensor.is_fake()) {
     auto found = fakes_.find(tensor.impl());
     if (found == fakes_.end())
-      return add_input(tensor, fmt::format("closure{}", reals.size()), ClosureTensor{WeakRef<TensorImpl>(tensor.ref())});
+      return add_input(tensor, fmt::format("closure{}", reals.size()),
+                       ClosureTensor{WeakRef<TensorImpl>(tensor.ref())});
     fake = found->second;
   }
   know(fake);
@@ -137,14 +147,16 @@ void Session::know(const Tensor& fake) {
   if (auto origin = origins_.find(fake.impl()); origin != origins_.end()) {
     const InputRef& ref = origin->second.second;
     // By position: trips of a loop look the same, and share what is compiled.
-    std::string name = ref.is_register ? fmt::format("kept{}", graph_inputs_.size()) : names[static_cast<size_t>(ref.index)];
+    std::string name =
+        ref.is_register ? fmt::format("kept{}", graph_inputs_.size()) : names[static_cast<size_t>(ref.index)];
     recorder_->add_input(fake, std::move(name), fake::like(fake));
     graph_inputs_.push_back(ref);
     return;
   }
   auto recipe = recipes_.find(fake.impl());
   TENON_CHECK(recipe != recipes_.end(),
-              "[compile] a tensor {} of another capture was used: results of a captured function must be returned, not kept aside",
+              "[compile] a tensor {} of another capture was used: results of a captured function must be returned, not "
+              "kept aside",
               fake.description());
   derive(fake, recipe->second);
 }
@@ -172,7 +184,8 @@ CellContent Session::read_cell(const Ref<CellState>& cell) {
   return cell->content;
 }
 
-// ---- Calls -----------------------------------------------------------------------------------------------------------------
+// ---- Calls
+// -----------------------------------------------------------------------------------------------------------------
 
 void Session::record_call(dispatch::Call& call) {
   if (is_item(call.op)) {
@@ -182,7 +195,8 @@ void Session::record_call(dispatch::Call& call) {
   if (!ops::row_of(call.op) && !call.op.is_composite_implicit())
     if (std::optional<std::string> why = cannot_be_recorded(call.op)) return call_between(std::move(*why), call);
   dispatch::Values args;
-  for (const Value& arg : call.args) args.push_back(arg.map_tensors([&](const Tensor& tensor) { return stand_in(tensor); }));
+  for (const Value& arg : call.args)
+    args.push_back(arg.map_tensors([&](const Tensor& tensor) { return stand_in(tensor); }));
   {
     dispatch::ExcludeKeys below(KeySet{DispatchKey::Capture});
     try {
@@ -190,11 +204,14 @@ void Session::record_call(dispatch::Call& call) {
     } catch (const fake::DynamicOutputShape&) {
       (void)env_->take_fresh();
       call.results.clear();
-      return call_between(fmt::format("dynamic shape operator: {}; with capture_dynamic_output_shape_ops it would be captured", call.op.name()),
-                          call);
+      return call_between(
+          fmt::format("dynamic shape operator: {}; with capture_dynamic_output_shape_ops it would be captured",
+                      call.op.name()),
+          call);
     }
   }
-  graph::Node& node = recorder_->record(call.op, args, call.results, [](const Tensor& tensor) { return fake::like(tensor); });
+  graph::Node& node =
+      recorder_->record(call.op, args, call.results, [](const Tensor& tensor) { return fake::like(tensor); });
   node.grad_enabled = autograd::grad_enabled();
   remember_views(call.op, args, call.results);
   for (const Value& result : call.results)
@@ -204,7 +221,8 @@ void Session::record_call(dispatch::Call& call) {
   writes |= call.op.schema().is_mutable();
 }
 
-void Session::remember_views(const dispatch::Operator& op, const dispatch::Values& args, const dispatch::Results& results) {
+void Session::remember_views(const dispatch::Operator& op, const dispatch::Values& args,
+                             const dispatch::Results& results) {
   std::vector<Tensor> given, made;
   for (const Value& arg : args) arg.each_tensor([&](const Tensor& tensor) { given.push_back(tensor); });
   for (const Value& result : results) result.each_tensor([&](const Tensor& tensor) { made.push_back(tensor); });
@@ -212,7 +230,9 @@ void Session::remember_views(const dispatch::Operator& op, const dispatch::Value
     auto source = std::find_if(given.begin(), given.end(), [&](const Tensor& each) {
       return each.defined() && made[at].defined() && each.is_same_storage(made[at]);
     });
-    if (source == given.end() || std::any_of(given.begin(), given.end(), [&](const Tensor& each) { return each.is(made[at]); })) continue;
+    if (source == given.end() ||
+        std::any_of(given.begin(), given.end(), [&](const Tensor& each) { return each.is(made[at]); }))
+      continue;
     Recipe recipe{dispatch::OperatorRef(op), {}, *source, {}, at, autograd::grad_enabled()};
     for (const Value& arg : args) recipe.args.push_back(arg.own());
     for (const Tensor& each : made) recipe.metas.push_back(fake::like(each));
@@ -231,11 +251,13 @@ void Session::derive(const Tensor& fake, const Recipe& recipe) {
   std::vector<Tensor> results;
   for (size_t at = 0; at < recipe.metas.size(); ++at) results.push_back(at == recipe.output ? fake : recipe.metas[at]);
   Value list = Value(results).own();
-  graph::Node& node = recorder_->record(*recipe.op, recipe.args, {&list, 1}, [](const Tensor& tensor) { return fake::like(tensor); });
+  graph::Node& node =
+      recorder_->record(*recipe.op, recipe.args, {&list, 1}, [](const Tensor& tensor) { return fake::like(tensor); });
   node.grad_enabled = recipe.grad_enabled;
 }
 
-// ---- Values that are read --------------------------------------------------------------------------------------------------
+// ---- Values that are read
+// --------------------------------------------------------------------------------------------------
 
 Scalar Session::read_item(const Tensor& given) {
   Tensor tensor = stand_in(given);
@@ -252,7 +274,9 @@ Scalar Session::read_item(const Tensor& given) {
   } else {
     // The break needs a tensor of one element; a fake of more is refused here and not after what comes before has run.
     check(tensor.numel() == 1, fmt::format("[item] expected a tensor of one element, got {}", tensor.description()));
-    std::string why = fmt::format("item() reads the value of a tensor ({}); with capture_scalar_outputs it would be a symbol", tensor.description());
+    std::string why =
+        fmt::format("item() reads the value of a tensor ({}); with capture_scalar_outputs it would be a symbol",
+                    tensor.description());
     const Tensor wanted[] = {tensor};
     finish(Read{}, wanted, std::move(why));
     value = next_number(tensor.dtype());
@@ -272,14 +296,16 @@ bool Session::resolve(sym::Expr expr) {
     if (env_->is_backed(id)) continue;
     bool bound = false;
     for (const graph::Node& node : recorder_->graph().nodes)
-      for (const graph::Binding& binding : node.binds) bound |= binding.symbol == id && binding.kind != graph::Binding::Kind::Hidden;
+      for (const graph::Binding& binding : node.binds)
+        bound |= binding.symbol == id && binding.kind != graph::Binding::Kind::Hidden;
     if (!bound) return false;
   }
   finish(Resume{}, {}, fmt::format("the function asks for {}, which depends on data", expr.str()));
   return true;
 }
 
-// ---- Breaks ----------------------------------------------------------------------------------------------------------------
+// ---- Breaks
+// ----------------------------------------------------------------------------------------------------------------
 
 // What is held by somebody else than this session, by what owns its memory. Of views, the tensor that they look into.
 std::vector<Tensor> Session::live_bases() {
@@ -289,10 +315,12 @@ std::vector<Tensor> Session::live_bases() {
     uint32_t ours = 1 + (held == held_.end() ? 0 : held->second);
     if (origins_.contains(tensor.impl()) || tensor.impl()->use_count() <= ours) return;
     Tensor base = tensor;
-    for (auto recipe = recipes_.find(base.impl()); recipe != recipes_.end(); recipe = recipes_.find(base.impl())) base = recipe->second.source;
+    for (auto recipe = recipes_.find(base.impl()); recipe != recipes_.end(); recipe = recipes_.find(base.impl()))
+      base = recipe->second.source;
     if (origins_.contains(base.impl())) return;
     graph::ValueId id = recorder_->find(base);
-    if (std::none_of(bases.begin(), bases.end(), [&](const auto& each) { return each.first == id; })) bases.emplace_back(id, base);
+    if (std::none_of(bases.begin(), bases.end(), [&](const auto& each) { return each.first == id; }))
+      bases.emplace_back(id, base);
   });
   std::sort(bases.begin(), bases.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   std::vector<Tensor> tensors;
@@ -304,7 +332,8 @@ size_t Session::finish(End end, std::span<const Tensor> wanted, std::string why)
   TENON_CHECK(!options_.fullgraph, "[compile] the function cannot be captured as one graph (fullgraph): {}", why);
   std::vector<Tensor> bases = live_bases();
   for (const Tensor& base : bases) recorder_->graph().outputs.push_back(recorder_->to_argument(Value(base)));
-  for (const Tensor& tensor : wanted) recorder_->graph().outputs.push_back(recorder_->to_argument(Value(stand_in(tensor))));
+  for (const Tensor& tensor : wanted)
+    recorder_->graph().outputs.push_back(recorder_->to_argument(Value(stand_in(tensor))));
   size_t added = hand_over(std::move(end), bases.size(), wanted.size(), std::move(why));
   for (size_t at = 0; at < bases.size(); ++at) {
     Tensor& base = bases[at];
@@ -327,7 +356,8 @@ size_t Session::hand_over(End end, size_t registers, size_t tensors, std::string
       if (binding.kind != graph::Binding::Kind::Hidden) {
         piece.bound.push_back(binding.symbol);
         sym::Expr symbol = env_->pool().symbol(binding.symbol);
-        recorder_->graph().outputs.push_back(symbol.is_real() ? Value(SymFloat(symbol, env_)).own() : Value(SymInt(symbol, env_)).own());
+        recorder_->graph().outputs.push_back(symbol.is_real() ? Value(SymFloat(symbol, env_)).own()
+                                                              : Value(SymInt(symbol, env_)).own());
       }
   for (const InputRef& ref : graph_inputs_)
     for (const auto& [impl, origin] : origins_)
@@ -385,7 +415,8 @@ void Session::call_between(std::string why, dispatch::Call& call) {
       if (tensor.defined()) given.push_back(stand_in(tensor));
     });
     // What is kept must not keep the capture's fakes.
-    args.push_back(arg.map_tensors([](const Tensor& tensor) { return tensor.defined() ? fake::like(tensor) : tensor; }));
+    args.push_back(
+        arg.map_tensors([](const Tensor& tensor) { return tensor.defined() ? fake::like(tensor) : tensor; }));
   }
   int lists = 0;
   for (const schema::Argument& result : call.op.schema().returns) {
@@ -393,15 +424,18 @@ void Session::call_between(std::string why, dispatch::Call& call) {
     lists += result.type.is_list() ? 1 : 0;
   }
   if (lists > 1) throw GraphBreak(std::move(why));
-  std::vector<Tensor> results = act_on(std::move(why), given, [op = dispatch::OperatorRef(call.op), args](std::span<const Tensor> tensors) {
-    dispatch::Values real;
-    size_t next = 0;
-    for (const Value& arg : args)
-      real.push_back(arg.map_tensors([&](const Tensor& tensor) { return tensor.defined() ? tensors[next++] : tensor; }));
-    std::vector<Tensor> made;
-    for (const Value& result : dispatch::call_boxed(*op, real)) result.each_tensor([&](const Tensor& tensor) { made.push_back(tensor); });
-    return made;
-  });
+  std::vector<Tensor> results =
+      act_on(std::move(why), given, [op = dispatch::OperatorRef(call.op), args](std::span<const Tensor> tensors) {
+        dispatch::Values real;
+        size_t next = 0;
+        for (const Value& arg : args)
+          real.push_back(
+              arg.map_tensors([&](const Tensor& tensor) { return tensor.defined() ? tensors[next++] : tensor; }));
+        std::vector<Tensor> made;
+        for (const Value& result : dispatch::call_boxed(*op, real))
+          result.each_tensor([&](const Tensor& tensor) { made.push_back(tensor); });
+        return made;
+      });
   // All that is not a single tensor belongs to the list, of which there is one at most.
   size_t next = 0, in_list = results.size() - (call.op.schema().returns.size() - static_cast<size_t>(lists));
   for (const schema::Argument& result : call.op.schema().returns) {
@@ -409,7 +443,8 @@ void Session::call_between(std::string why, dispatch::Call& call) {
       call.results.push_back(Tensor(results[next++]));
       continue;
     }
-    std::vector<Tensor> list(results.begin() + static_cast<ptrdiff_t>(next), results.begin() + static_cast<ptrdiff_t>(next + in_list));
+    std::vector<Tensor> list(results.begin() + static_cast<ptrdiff_t>(next),
+                             results.begin() + static_cast<ptrdiff_t>(next + in_list));
     call.results.push_back(Value(list).own());
     next += in_list;
   }
@@ -425,7 +460,8 @@ std::vector<Tensor> Session::run_walk(const autograd::Walk& walk) {
     };
     for (const auto& [impl, origin] : origins_) look(origin.first);
     recorder_->each_tensor([&](const Tensor& tensor, graph::ValueId) { look(tensor); });
-    if (!found.defined()) throw GraphBreak("backward() starts from, or asks for, a tensor that the capture does not know");
+    if (!found.defined())
+      throw GraphBreak("backward() starts from, or asks for, a tensor that the capture does not know");
     return found;
   };
   std::vector<Tensor> given;
@@ -448,12 +484,14 @@ std::vector<Tensor> Session::run_walk(const autograd::Walk& walk) {
       real.roots.push_back(autograd::gradient_edge(tensors[at]));
       real.gradients.push_back(tensors[roots + at]);
     }
-    for (size_t at = 2 * roots; at < tensors.size(); ++at) real.captures.push_back(autograd::gradient_edge(tensors[at]));
+    for (size_t at = 2 * roots; at < tensors.size(); ++at)
+      real.captures.push_back(autograd::gradient_edge(tensors[at]));
     return autograd::run_walk(real);
   });
 }
 
-// ---- The run ---------------------------------------------------------------------------------------------------------------
+// ---- The run
+// ---------------------------------------------------------------------------------------------------------------
 
 void Session::run(std::span<const Tensor> fakes, std::span<const Value> numbers, Body body) {
   Inside inside(*this);
@@ -462,7 +500,8 @@ void Session::run(std::span<const Tensor> fakes, std::span<const Value> numbers,
   {
     std::vector<Value> results = body(fakes, numbers);
     for (Value& result : results) {
-      graph::Argument argument = recorder_->to_argument(result.map_tensors([&](const Tensor& tensor) { return stand_in(tensor); }));
+      graph::Argument argument =
+          recorder_->to_argument(result.map_tensors([&](const Tensor& tensor) { return stand_in(tensor); }));
       result.each_tensor([&](const Tensor& tensor) {
         Tensor shown = tensor.defined() ? stand_in(tensor) : tensor;
         for (const auto& [impl, origin] : origins_)
@@ -476,7 +515,8 @@ void Session::run(std::span<const Tensor> fakes, std::span<const Value> numbers,
     }
   }
   // Nothing but what the graph gives: no list to merge at every call.
-  if (std::none_of(end.results.begin(), end.results.end(), [](const auto& constant) { return constant.has_value(); })) end.results.clear();
+  if (std::none_of(end.results.begin(), end.results.end(), [](const auto& constant) { return constant.has_value(); }))
+    end.results.clear();
   check_marks();
   hand_over(std::move(end), 0, 0, "");
 }
@@ -487,10 +527,12 @@ void Session::check_marks() const {
       std::string because;
       for (const sym::Guard& guard : env_->guards()) {
         std::vector<int32_t> symbols = sym::symbols_of(guard.condition);
-        if (mark.size.is_symbolic() && std::find(symbols.begin(), symbols.end(), mark.size.expr().symbol_id()) != symbols.end())
+        if (mark.size.is_symbolic() &&
+            std::find(symbols.begin(), symbols.end(), mark.size.expr().symbol_id()) != symbols.end())
           because += fmt::format("\n  {} (asked by {})", guard.condition.str(), guard.asked_by());
       }
-      fail("[mark_dynamic] size {} of {} was marked dynamic, but the function fixes it to {}:{}", mark.dim, mark.name, *value, because);
+      fail("[mark_dynamic] size {} of {} was marked dynamic, but the function fixes it to {}:{}", mark.dim, mark.name,
+           *value, because);
     }
 }
 
@@ -501,8 +543,11 @@ void Session::check_nothing_escaped() {
   fakes_.clear();
   items_.clear();
   for (const auto& [fake, op] : made_)
-    TENON_CHECK(fake.expired(), "[compile] a result of {} is still held after the capture: results of a captured function must be returned, "
-                "not kept aside", op);
+    TENON_CHECK(
+        fake.expired(),
+        "[compile] a result of {} is still held after the capture: results of a captured function must be returned, "
+        "not kept aside",
+        op);
 }
 
 }  // namespace tenon::capture

@@ -1,9 +1,10 @@
 // One capture in progress: the user's function runs on fakes, and what it does is recorded.
 //
-// The function sees fakes from beginning to end. Where it breaks, what was recorded so far becomes a segment: the session hands the graph
-// to its owner, which runs it on the real tensors behind the fakes (or, where this path was taken before, knows the results already), and
-// goes on recording into the next segment's graph. A fake that lives on is an input of that graph; a view is made anew there from the
-// tensor that it looks into, so that writing to either still shows in the other.
+// The function sees fakes from beginning to end. Where it breaks, what was recorded so far becomes a segment: the
+// session hands the graph to its owner, which runs it on the real tensors behind the fakes (or, where this path was
+// taken before, knows the results already), and goes on recording into the next segment's graph. A fake that lives on
+// is an input of that graph; a view is made anew there from the tensor that it looks into, so that writing to either
+// still shows in the other.
 #pragma once
 
 #include "segment.h"
@@ -35,7 +36,7 @@ using InputPolicies = std::function<InputPolicy&(size_t input, const std::string
 struct Piece {
   graph::Graph graph;
   std::vector<InputRef> inputs;
-  std::vector<bool> requires_grad;    // by input
+  std::vector<bool> requires_grad;  // by input
   size_t register_count = 0, tensor_count = 0;
   std::vector<int32_t> bound;
   End end;
@@ -45,8 +46,8 @@ struct Piece {
 class Session {
  public:
   struct Options {
-    bool scalar_outputs = false;      // item() gives a symbol instead of breaking
-    bool dynamic_shape_ops = false;   // nonzero() and the like give a symbolic size instead of breaking
+    bool scalar_outputs = false;     // item() gives a symbol instead of breaking
+    bool dynamic_shape_ops = false;  // nonzero() and the like give a symbolic size instead of breaking
     bool fullgraph = false;
     std::vector<std::string> argument_names;
   };
@@ -55,14 +56,16 @@ class Session {
   ~Session();
   static Session* current();
 
-  // Called at every break, and at the end. After it, the frame holds the results of the piece. Gives how many registers its end added.
+  // Called at every break, and at the end. After it, the frame holds the results of the piece. Gives how many registers
+  // its end added.
   std::function<size_t(Piece piece)> finish_piece;
 
   // The fake of an argument; one tensor given twice has one fake.
   Tensor add_argument(const Tensor& real, int32_t position);
   // The symbol of a number argument; numbers are taken from the frame in order.
   dispatch::Value add_number(const dispatch::Value& kind);
-  // What the function sees instead of `tensor`: fakes are themselves, known to the graph from now on; real tensors become inputs.
+  // What the function sees instead of `tensor`: fakes are themselves, known to the graph from now on; real tensors
+  // become inputs.
   Tensor stand_in(const Tensor& tensor);
   CellContent read_cell(const Ref<CellState>& cell);
 
@@ -92,17 +95,17 @@ class Session {
   std::vector<std::string> names;                                   // by input
   std::vector<std::pair<Ref<CellState>, CellContent>> plain_cells;  // cells that are not tensors, and what they held
   std::vector<RegisterFact> register_facts;
-  bool writes = false;                                              // an operator writes to something
-  bool broke = false;                                               // there was a break already
+  bool writes = false;  // an operator writes to something
+  bool broke = false;   // there was a break already
 
  private:
   // How a fake that shares memory with another came from it.
   struct Recipe {
     dispatch::OperatorRef op;
-    dispatch::Values args;             // owned; the source among them
+    dispatch::Values args;  // owned; the source among them
     Tensor source;
-    std::vector<Tensor> metas;         // of all results
-    size_t output;                     // which of them this is
+    std::vector<Tensor> metas;  // of all results
+    size_t output;              // which of them this is
     bool grad_enabled;
   };
   struct Marked {
@@ -140,17 +143,17 @@ class Session {
   Ref<sym::ShapeEnv> env_;
   graph::SymbolicInputs inputs_;
   std::unique_ptr<graph::Recorder> recorder_;
-  std::vector<InputRef> graph_inputs_;                               // of the segment being recorded
-  std::unordered_map<const TensorImpl*, Tensor> fakes_;              // by real tensor
+  std::vector<InputRef> graph_inputs_;                                          // of the segment being recorded
+  std::unordered_map<const TensorImpl*, Tensor> fakes_;                         // by real tensor
   std::unordered_map<const TensorImpl*, std::pair<Tensor, InputRef>> origins_;  // fakes with a place in the frame
-  std::unordered_map<const TensorImpl*, Recipe> recipes_;            // fakes that are views
-  std::unordered_map<const TensorImpl*, uint32_t> held_;             // references that recipes hold
-  std::unordered_map<const TensorImpl*, Item> items_;                // elements that were read
+  std::unordered_map<const TensorImpl*, Recipe> recipes_;                       // fakes that are views
+  std::unordered_map<const TensorImpl*, uint32_t> held_;                        // references that recipes hold
+  std::unordered_map<const TensorImpl*, Item> items_;                           // elements that were read
   std::unordered_set<const CellState*> seen_cells_;
-  std::vector<std::pair<WeakRef<TensorImpl>, std::string>> made_;    // every fake that an operator made, and which
+  std::vector<std::pair<WeakRef<TensorImpl>, std::string>> made_;  // every fake that an operator made, and which
   std::vector<Marked> marks_;
-  std::set<size_t> returned_;                                        // inputs that results show
-  size_t next_number_ = 0, next_register_ = 0;                       // in the frame
+  std::set<size_t> returned_;                   // inputs that results show
+  size_t next_number_ = 0, next_register_ = 0;  // in the frame
   dispatch::ThreadKeys keys_before_ = dispatch::thread_keys();
   Session* before_;
 };

@@ -7,7 +7,8 @@
 
 namespace tenon::capture {
 
-graph::Graph trace_function(std::span<const Tensor> tensors, std::span<const dispatch::Value> numbers, Tracing mode, Body body) {
+graph::Graph trace_function(std::span<const Tensor> tensors, std::span<const dispatch::Value> numbers, Tracing mode,
+                            Body body) {
   auto env = make_ref<sym::ShapeEnv>();
   graph::SymbolicInputs inputs(env);
   graph::Recorder recorder(env);
@@ -29,7 +30,8 @@ graph::Graph trace_function(std::span<const Tensor> tensors, std::span<const dis
     autograd::NoGrad off;
     graph::TraceMode trace(recorder);
     fake::DynamicSizes sizes(env);
-    for (const dispatch::Value& result : body(fakes, numbers)) recorder.graph().outputs.push_back(recorder.to_argument(result));
+    for (const dispatch::Value& result : body(fakes, numbers))
+      recorder.graph().outputs.push_back(recorder.to_argument(result));
   }
   recorder.graph().symbols = inputs.sources();
   // Unbacked sizes have no source among the inputs.

@@ -20,8 +20,8 @@
 namespace tenon::codegen {
 namespace {
 
-// The kernels of this process. What nobody holds is unloaded, oldest first, beyond the latest few thousand: a program that compiles for ever
-// must not run out of mappings.
+// The kernels of this process. What nobody holds is unloaded, oldest first, beyond the latest few thousand: a program
+// that compiles for ever must not run out of mappings.
 class Table {
  public:
   CompiledKernelRef find(const std::string& key) {

@@ -4,7 +4,8 @@
 namespace tenon::codegen {
 namespace {
 
-// The product of the extents inside, summed over siblings. An extent that depends on an outer index counts as at index 0.
+// The product of the extents inside, summed over siblings. An extent that depends on an outer index counts as at index
+// 0.
 sym::Expr work_of(const loop::Block& block, sym::ExprPool& pool) {
   sym::Expr work = pool.constant(1);
   for (const loop::Statement& statement : block)
@@ -33,7 +34,8 @@ LaunchShape::LaunchShape(const loop::Kernel& kernel) {
 }
 
 LaunchShape::Values LaunchShape::run(std::span<const int64_t> integers) const {
-  TENON_ASSERT(integers.size() == symbol_ids_.size(), "{} integer parameters, got {}", symbol_ids_.size(), integers.size());
+  TENON_ASSERT(integers.size() == symbol_ids_.size(), "{} integer parameters, got {}", symbol_ids_.size(),
+               integers.size());
   SmallVector<int64_t, 32> symbols(symbols_, 0);
   for (size_t at = 0; at < integers.size(); ++at) symbols[static_cast<size_t>(symbol_ids_[at])] = integers[at];
   int64_t results[2];

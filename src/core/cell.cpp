@@ -14,7 +14,8 @@ CellContent read_cell(const Ref<CellState>& state) {
 
 void write_cell(const Ref<CellState>& state, CellContent content) {
   TENON_CHECK(!cell_reader(),
-              "[Cell] a captured function wrote to the cell '{}': write to cells outside compiled functions", state->name);
+              "[Cell] a captured function wrote to the cell '{}': write to cells outside compiled functions",
+              state->name);
   state->content = std::move(content);
 }
 

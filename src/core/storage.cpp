@@ -18,11 +18,12 @@ namespace {
 
 constexpr size_t kAlignment = 64;
 constexpr int kClasses = 48;
-// From here on blocks ask for large pages: a stream through small ones waits for the page tables as much as for the data.
+// From here on blocks ask for large pages: a stream through small ones waits for the page tables as much as for the
+// data.
 constexpr size_t kLargePage = 2 << 20, kLargeBlock = 2 * kLargePage;
 
-// Blocks up to 1 MiB come in powers of two; larger ones in multiples of 1/8 of the power of two below, so that at most an
-// eighth is wasted.
+// Blocks up to 1 MiB come in powers of two; larger ones in multiples of 1/8 of the power of two below, so that at most
+// an eighth is wasted.
 struct SizeClass {
   int index;
   int64_t bytes;

@@ -26,8 +26,8 @@ const TensorImpl& need_plain(const Tensor& tensor, const char* what, const char*
 
 size_t wrap(int64_t dim, int64_t rank, const char* what) {
   int64_t positive = dim < 0 ? dim + rank : dim;
-  TENON_CHECK(positive >= 0 && positive < rank, "[{}] expected a dimension from {} to {}, got {}", what, -rank, rank - 1,
-              dim);
+  TENON_CHECK(positive >= 0 && positive < rank, "[{}] expected a dimension from {} to {}, got {}", what, -rank,
+              rank - 1, dim);
   return static_cast<size_t>(positive);
 }
 
@@ -39,10 +39,10 @@ int64_t Tensor::dim() const {
 }
 
 std::span<const int64_t> Tensor::sizes() const { return need_plain(*this, "sizes", "sym_sizes()").sizes.span(); }
-std::span<const int64_t> Tensor::strides() const { return need_plain(*this, "strides", "sym_strides()").strides.span(); }
-int64_t Tensor::storage_offset() const {
-  return need_plain(*this, "storage_offset", "sym_storage_offset()").offset;
+std::span<const int64_t> Tensor::strides() const {
+  return need_plain(*this, "strides", "sym_strides()").strides.span();
 }
+int64_t Tensor::storage_offset() const { return need_plain(*this, "storage_offset", "sym_storage_offset()").offset; }
 
 SymInts Tensor::sym_sizes() const {
   const TensorImpl& impl = need(*this, "sym_sizes");
@@ -112,8 +112,8 @@ int64_t Tensor::version() const {
 
 void* Tensor::raw_data() const {
   const TensorImpl& impl = need(*this, "data");
-  TENON_CHECK(impl.storage->has_data(), "[data] a {} tensor {} has no data",
-              is_fake() ? "fake" : impl.device.str(), description());
+  TENON_CHECK(impl.storage->has_data(), "[data] a {} tensor {} has no data", is_fake() ? "fake" : impl.device.str(),
+              description());
   return static_cast<std::byte*>(impl.storage->data()) + impl.offset * size_of(impl.dtype);
 }
 
@@ -172,7 +172,8 @@ KeySet keys_of(Device device) {
 }  // namespace
 
 Tensor allocate(std::span<const int64_t> sizes, std::span<const int64_t> strides, Dtype dtype, Device device) {
-  for (int64_t size : sizes) TENON_CHECK(size >= 0, "[empty] expected sizes of at least 0, got [{}]", fmt::join(sizes, ", "));
+  for (int64_t size : sizes)
+    TENON_CHECK(size >= 0, "[empty] expected sizes of at least 0, got [{}]", fmt::join(sizes, ", "));
   if (device.type == DeviceType::Meta)
     return make_without_data(SymInts(sizes), SymInts(strides), dtype, device, keys_of(device));
   auto impl = make_ref<TensorImpl>();
@@ -255,7 +256,8 @@ Tensor tensor_from(const void* values, int64_t count, Dtype from, bool zero_dim,
       case Dtype::Float64: out.data<double>()[i] = value; break;
     }
   }
-  TENON_CHECK(!options.device || *options.device == kCPU, "[tensor] expected device cpu, got {}", options.device->str());
+  TENON_CHECK(!options.device || *options.device == kCPU, "[tensor] expected device cpu, got {}",
+              options.device->str());
   return out;
 }
 
@@ -273,18 +275,21 @@ Tensor from_blob(void* data, const Ints& sizes, const TensorOptions& options) {
 
 Tensor from_blob(void* data, const Ints& sizes, const Ints& strides, std::function<void(void*)> deleter,
                  const TensorOptions& options) {
-  TENON_CHECK(data || core::reach(sizes.span(), strides.span()) == 0, "[from_blob] expected memory, got a null pointer");
+  TENON_CHECK(data || core::reach(sizes.span(), strides.span()) == 0,
+              "[from_blob] expected memory, got a null pointer");
   TENON_CHECK(sizes.size() == strides.size(), "[from_blob] expected as many strides as sizes, got {} and {}",
               strides.size(), sizes.size());
   for (size_t dim = 0; dim < sizes.size(); ++dim)
-    TENON_CHECK(sizes[dim] >= 0 && strides[dim] >= 0, "[from_blob] expected sizes and strides of at least 0, got [{}] and [{}]",
-                fmt::join(sizes, ", "), fmt::join(strides, ", "));
+    TENON_CHECK(sizes[dim] >= 0 && strides[dim] >= 0,
+                "[from_blob] expected sizes and strides of at least 0, got [{}] and [{}]", fmt::join(sizes, ", "),
+                fmt::join(strides, ", "));
   Dtype dtype = options.dtype.value_or(kFloat32);
   Device device = options.device.value_or(kCPU);
   TENON_CHECK(device == kCPU, "[from_blob] expected device cpu, got {}", device.str());
   if (!deleter) deleter = [](void*) {};
   auto impl = make_ref<TensorImpl>();
-  impl->storage = make_ref<Storage>(data, core::reach(sizes.span(), strides.span()) * size_of(dtype), device, std::move(deleter));
+  impl->storage =
+      make_ref<Storage>(data, core::reach(sizes.span(), strides.span()) * size_of(dtype), device, std::move(deleter));
   impl->sizes = sizes;
   impl->strides = strides;
   impl->dtype = dtype;

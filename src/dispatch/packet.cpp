@@ -40,33 +40,20 @@ bool fits(const schema::Type& type, const Value& value) {
   using Tag = Value::Tag;
   if (type.is_optional()) return value.is_none() || fits(type.element[0], value);
   switch (type.kind) {
-    case Kind::Tensor:
-      return value.tag() == Tag::Tensor;
+    case Kind::Tensor: return value.tag() == Tag::Tensor;
     case Kind::Int:
-    case Kind::SymInt:
-      return value.tag() == Tag::Int;
-    case Kind::Float:
-      return value.tag() == Tag::Real || value.tag() == Tag::Int;
-    case Kind::Bool:
-      return value.tag() == Tag::Bool;
-    case Kind::Str:
-      return value.tag() == Tag::String;
-    case Kind::Scalar:
-      return value.is_number();
-    case Kind::ScalarType:
-      return value.tag() == Tag::Dtype;
-    case Kind::Device:
-      return value.tag() == Tag::Device;
-    case Kind::Layout:
-      return value.tag() == Tag::Layout;
-    case Kind::MemoryFormat:
-      return value.tag() == Tag::MemoryFormat;
-    case Kind::Generator:
-      return value.tag() == Tag::Generator;
-    case Kind::Optional:
-      return false;
-    case Kind::List:
-      break;
+    case Kind::SymInt: return value.tag() == Tag::Int;
+    case Kind::Float: return value.tag() == Tag::Real || value.tag() == Tag::Int;
+    case Kind::Bool: return value.tag() == Tag::Bool;
+    case Kind::Str: return value.tag() == Tag::String;
+    case Kind::Scalar: return value.is_number();
+    case Kind::ScalarType: return value.tag() == Tag::Dtype;
+    case Kind::Device: return value.tag() == Tag::Device;
+    case Kind::Layout: return value.tag() == Tag::Layout;
+    case Kind::MemoryFormat: return value.tag() == Tag::MemoryFormat;
+    case Kind::Generator: return value.tag() == Tag::Generator;
+    case Kind::Optional: return false;
+    case Kind::List: break;
   }
   const schema::Type& element = type.element[0];
   if (element.kind == Kind::Tensor) return value.tag() == Tag::Tensors;

@@ -4,16 +4,16 @@
 
 namespace tenon {
 
-#define TENON_ARITHMETIC(symbol, function)                                                                          \
-  Tensor operator symbol(const Tensor& a, const Tensor& b) { return function(a, b); }                               \
-  Tensor operator symbol(const Tensor& a, const Scalar& b) { return function(a, b); }                               \
-  const Tensor& Tensor::operator symbol##=(const Tensor & other) const {                                            \
-    tenon::function##_(*this, other);                                                                                     \
-    return *this;                                                                                                   \
-  }                                                                                                                 \
-  const Tensor& Tensor::operator symbol##=(const Scalar & other) const {                                            \
-    tenon::function##_(*this, other);                                                                                     \
-    return *this;                                                                                                   \
+#define TENON_ARITHMETIC(symbol, function)                                            \
+  Tensor operator symbol(const Tensor& a, const Tensor& b) { return function(a, b); } \
+  Tensor operator symbol(const Tensor& a, const Scalar& b) { return function(a, b); } \
+  const Tensor& Tensor::operator symbol##=(const Tensor & other) const {              \
+    tenon::function##_(*this, other);                                                 \
+    return *this;                                                                     \
+  }                                                                                   \
+  const Tensor& Tensor::operator symbol##=(const Scalar & other) const {              \
+    tenon::function##_(*this, other);                                                 \
+    return *this;                                                                     \
   }
 TENON_ARITHMETIC(+, add)
 TENON_ARITHMETIC(-, sub)
@@ -28,8 +28,8 @@ Tensor operator/(const Scalar& a, const Tensor& b) { return mul(reciprocal(b), a
 Tensor operator-(const Tensor& a) { return neg(a); }
 Tensor operator~(const Tensor& a) { return bitwise_not(a); }
 
-#define TENON_COMPARISON(symbol, function)                                                \
-  Tensor operator symbol(const Tensor& a, const Tensor& b) { return function(a, b); }     \
+#define TENON_COMPARISON(symbol, function)                                            \
+  Tensor operator symbol(const Tensor& a, const Tensor& b) { return function(a, b); } \
   Tensor operator symbol(const Tensor& a, const Scalar& b) { return function(a, b); }
 TENON_COMPARISON(==, eq)
 TENON_COMPARISON(!=, ne)
@@ -48,7 +48,8 @@ Scalar Tensor::item() const {
 }
 
 std::vector<Scalar> Tensor::tolist() const {
-  TENON_CHECK(defined() && dim() == 1, "[tolist] expected a tensor of one dimension, got {}", defined() ? description() : "an undefined one");
+  TENON_CHECK(defined() && dim() == 1, "[tolist] expected a tensor of one dimension, got {}",
+              defined() ? description() : "an undefined one");
   std::vector<Scalar> numbers;
   auto count = int64_t(size(0));
   for (int64_t at = 0; at < count; ++at) numbers.push_back((*this)[at].item());

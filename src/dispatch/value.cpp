@@ -46,8 +46,10 @@ Value::Value(const Scalar& number) : integer_(0) {
   switch (number.kind()) {
     case Scalar::Kind::Bool:
       // The scalar has no SymBool to borrow.
-      if (number.is_symbolic()) *this = Value(number.sym_bool()).own();
-      else *this = Value(number.to_bool());
+      if (number.is_symbolic())
+        *this = Value(number.sym_bool()).own();
+      else
+        *this = Value(number.to_bool());
       break;
     case Scalar::Kind::Int: *this = Value(number.integer()); break;
     case Scalar::Kind::Real: *this = Value(number.real_number()); break;
@@ -139,17 +141,17 @@ Value Value::own() const {
 }
 
 std::string_view Value::name(Tag tag) {
-  constexpr std::string_view kNames[] = {"None",  "Tensor",       "int",       "float",    "bool",      "str",
-                                         "dtype", "Device",       "Layout",    "MemoryFormat", "Generator", "Tensor[]",
-                                         "Tensor?[]", "int[]",    "SymInt[]",  "float[]",  "bool[]"};
+  constexpr std::string_view kNames[] = {"None",      "Tensor", "int",      "float",        "bool",      "str",
+                                         "dtype",     "Device", "Layout",   "MemoryFormat", "Generator", "Tensor[]",
+                                         "Tensor?[]", "int[]",  "SymInt[]", "float[]",      "bool[]"};
   return kNames[static_cast<int>(tag)];
 }
 
-void Value::wrong_kind(std::string_view expected) const {
-  fail("[value] expected {}, got {}", expected, str());
-}
+void Value::wrong_kind(std::string_view expected) const { fail("[value] expected {}, got {}", expected, str()); }
 
-std::optional<Tensor> Value::optional_tensor() const { return is_none() ? std::nullopt : std::optional<Tensor>(tensor()); }
+std::optional<Tensor> Value::optional_tensor() const {
+  return is_none() ? std::nullopt : std::optional<Tensor>(tensor());
+}
 
 SymInt Value::sym_int() const {
   // A memory format reads as its number, as kernels take it.
@@ -230,7 +232,8 @@ std::span<const std::optional<Tensor>> Value::optional_tensors() const {
 
 tenon::Ints Value::ints() const {
   check_alive();
-  if (tag_ == Tag::Ints) return std::span<const int64_t>(static_cast<const int64_t*>(pointer_), static_cast<size_t>(count_));
+  if (tag_ == Tag::Ints)
+    return std::span<const int64_t>(static_cast<const int64_t*>(pointer_), static_cast<size_t>(count_));
   if (tag_ != Tag::SymInts) wrong_kind("a list of ints");
   tenon::Ints list;
   for (const SymInt& number : sym_ints()) list.push_back(int64_t(number));

@@ -6,8 +6,8 @@ namespace tenon::eager {
 
 std::vector<LoopDim> collapse(std::vector<LoopDim> dims) {
   std::erase_if(dims, [](const LoopDim& dim) { return dim.size == 1; });
-  // Outermost first; operands are asked in turn until one tells two dimensions apart. Not every pair can be told apart, so this is an
-  // insertion by neighbours rather than a sort, which would want a consistent order.
+  // Outermost first; operands are asked in turn until one tells two dimensions apart. Not every pair can be told apart,
+  // so this is an insertion by neighbours rather than a sort, which would want a consistent order.
   auto belongs_outside = [](const LoopDim& a, const LoopDim& b) {
     if (a.reduced != b.reduced) return b.reduced;
     for (size_t operand = 0; operand < a.strides.size(); ++operand)

@@ -14,8 +14,8 @@ struct LoopDim {
   bool reduced = false;
 };
 
-// Drops dimensions of one element, orders the rest so that the first operand's strides fall (kept and reduced ones apart), and joins
-// neighbours that every operand walks as one.
+// Drops dimensions of one element, orders the rest so that the first operand's strides fall (kept and reduced ones
+// apart), and joins neighbours that every operand walks as one.
 std::vector<LoopDim> collapse(std::vector<LoopDim> dims);
 
 }  // namespace tenon::eager

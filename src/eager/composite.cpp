@@ -30,7 +30,8 @@ Cache& cache() {
   return *instance;
 }
 
-// Sizes given as arguments are symbols like sizes of tensors; small and negative ones mean something and stay as they are.
+// Sizes given as arguments are symbols like sizes of tensors; small and negative ones mean something and stay as they
+// are.
 bool is_symbolic_argument(const schema::Argument& argument) {
   const schema::Type& type = argument.type.is_optional() ? argument.type.element[0] : argument.type;
   return type.kind == schema::Kind::SymInt || (type.is_list() && type.element[0].kind == schema::Kind::SymInt);
@@ -73,9 +74,7 @@ std::shared_ptr<const Entry> build(const dispatch::Call& call, const std::vector
     recorder.add_input(fake, name, fake);
     fakes.push_back(fake);
   }
-  auto symbolic = [&](int64_t number) {
-    return number < 2 ? SymInt(number) : inputs.add_number(number, "a number");
-  };
+  auto symbolic = [&](int64_t number) { return number < 2 ? SymInt(number) : inputs.add_number(number, "a number"); };
   size_t next = 0;
   dispatch::Values args;
   for (size_t at = 0; at < call.args.size(); ++at) {
@@ -106,10 +105,12 @@ std::shared_ptr<const Entry> build(const dispatch::Call& call, const std::vector
   return entry;
 }
 
-// An error in words of the sizes at hand: the same call on fakes of these very sizes. Returns if it finds nothing wrong.
+// An error in words of the sizes at hand: the same call on fakes of these very sizes. Returns if it finds nothing
+// wrong.
 void say_with_numbers(const dispatch::Call& call) {
   dispatch::Values args;
-  for (const Value& value : call.args) args.push_back(value.map_tensors([](const Tensor& tensor) { return fake::like(tensor); }));
+  for (const Value& value : call.args)
+    args.push_back(value.map_tensors([](const Tensor& tensor) { return fake::like(tensor); }));
   dispatch::ExcludeKeys below(KeySet{DispatchKey::Autograd, DispatchKey::ADInplaceOrView, DispatchKey::Functionalize,
                                      DispatchKey::Capture, DispatchKey::Autocast});
   fake::FakeMode mode;
@@ -160,8 +161,8 @@ void run_composite(dispatch::Call& call) {
       throw;
     }
     symbols.clear();
-    TENON_ASSERT(entry->guards.check(tensors, numbers.span(), symbols), "{}: a new plan refuses its own inputs: {}", call.op.name(),
-                 entry->guards.explain(tensors, numbers.span()));
+    TENON_ASSERT(entry->guards.check(tensors, numbers.span(), symbols), "{}: a new plan refuses its own inputs: {}",
+                 call.op.name(), entry->guards.explain(tensors, numbers.span()));
     std::unique_lock lock(plans.mutex);
     plans.entries[key].push_back(entry);
   }

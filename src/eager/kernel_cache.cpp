@@ -88,7 +88,8 @@ class Graphs {
     graph_.outputs = {result};
     Entry entry;
     entry.single = schedule::compile_single(graph_);
-    for (sym::Expr each : entry.single.integers) entry.integers.push_back(sources_[static_cast<size_t>(each.symbol_id())]);
+    for (sym::Expr each : entry.single.integers)
+      entry.integers.push_back(sources_[static_cast<size_t>(each.symbol_id())]);
     for (graph::ValueId id : entry.single.buffers) {
       size_t at = 0;
       while (at < ids.size() && ids[at] != id) ++at;
@@ -163,7 +164,8 @@ void forget_single_kernels() {
 void run_kernel(const KernelRequest& request, void* output) {
   std::shared_ptr<const Entry> entry = find_or_build(request);
   SmallVector<void*, 8> buffers;
-  for (size_t at : entry->buffers) buffers.push_back(at < request.operands.size() ? request.operands[at].raw_data() : output);
+  for (size_t at : entry->buffers)
+    buffers.push_back(at < request.operands.size() ? request.operands[at].raw_data() : output);
   SmallVector<int64_t, 16> integers;
   for (const Entry::Source& source : entry->integers) {
     const LoopDim& dim = request.dims[source.dim];
@@ -172,7 +174,8 @@ void run_kernel(const KernelRequest& request, void* output) {
   SmallVector<uint64_t, 8> scalars;
   for (const runtime::ScalarSource& source : entry->single.scalars) {
     Scalar number = request.args[static_cast<size_t>(source.index)].scalar();
-    scalars.push_back(number.is_real() ? std::bit_cast<uint64_t>(number.real()) : static_cast<uint64_t>(number.to_int()));
+    scalars.push_back(number.is_real() ? std::bit_cast<uint64_t>(number.real())
+                                       : static_cast<uint64_t>(number.to_int()));
   }
   runtime::launch(*entry->single.kernel, {buffers.data(), buffers.size()}, integers.span(), scalars.span());
 }

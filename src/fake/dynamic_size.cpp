@@ -10,19 +10,26 @@ thread_local DynamicSizes* innermost = nullptr;
 DynamicSizes::DynamicSizes(Ref<sym::ShapeEnv> env, bool items, bool sizes)
     : before_(std::exchange(innermost, this)), env_(std::move(env)), items_(items), sizes_(sizes) {}
 DynamicSizes::~DynamicSizes() { innermost = before_; }
-Ref<sym::ShapeEnv> DynamicSizes::for_items() { return innermost && innermost->items_ ? innermost->env_ : Ref<sym::ShapeEnv>(); }
-Ref<sym::ShapeEnv> DynamicSizes::for_sizes() { return innermost && innermost->sizes_ ? innermost->env_ : Ref<sym::ShapeEnv>(); }
+Ref<sym::ShapeEnv> DynamicSizes::for_items() {
+  return innermost && innermost->items_ ? innermost->env_ : Ref<sym::ShapeEnv>();
+}
+Ref<sym::ShapeEnv> DynamicSizes::for_sizes() {
+  return innermost && innermost->sizes_ ? innermost->env_ : Ref<sym::ShapeEnv>();
+}
 
 SymInt new_dynamic_size(const SymInt& min, const std::optional<SymInt>& max) {
   if (min.is_symbolic() || (max && max->is_symbolic()))
-    fail("[new_dynamic_size] expected plain numbers for min and max, got a SymInt: min={}, max={}", min.str(), max ? max->str() : "none");
-  TENON_CHECK(min.plain() >= 0, "[new_dynamic_size] expected min to be greater than or equal to 0, got {}", min.plain());
-  TENON_CHECK(!max || max->plain() >= min.plain(), "[new_dynamic_size] expected max to be at least min = {}, got {}", min.plain(),
-              max->plain());
+    fail("[new_dynamic_size] expected plain numbers for min and max, got a SymInt: min={}, max={}", min.str(),
+         max ? max->str() : "none");
+  TENON_CHECK(min.plain() >= 0, "[new_dynamic_size] expected min to be greater than or equal to 0, got {}",
+              min.plain());
+  TENON_CHECK(!max || max->plain() >= min.plain(), "[new_dynamic_size] expected max to be at least min = {}, got {}",
+              min.plain(), max->plain());
   Ref<sym::ShapeEnv> env = DynamicSizes::for_sizes();
   if (!env)
     throw DynamicOutputShape(
-        "[new_dynamic_size] an operator with a data-dependent output shape was called where sizes must be known (on meta tensors, or "
+        "[new_dynamic_size] an operator with a data-dependent output shape was called where sizes must be known (on "
+        "meta tensors, or "
         "outside of tracing)");
   sym::Range range;
   range.min = min.plain();

@@ -1,6 +1,6 @@
+#include <tenon/dispatch/registration.h>
 #include <tenon/fake/dynamic_size.h>
 #include <tenon/fake/fake.h>
-#include <tenon/dispatch/registration.h>
 #include <tenon/ops/row.h>
 
 namespace tenon::fake {
@@ -34,7 +34,9 @@ sym::Range range_of(Dtype dtype) {
 // The element of a tensor without data: a new symbol of its kind.
 Scalar unknown_item(const Tensor& tensor) {
   Ref<sym::ShapeEnv> env = DynamicSizes::for_items();
-  if (!env) throw NeedsData(fmt::format("[item] the value of {} is not known: a fake tensor has no data", tensor.description()));
+  if (!env)
+    throw NeedsData(
+        fmt::format("[item] the value of {} is not known: a fake tensor has no data", tensor.description()));
   check(tensor.numel() == 1, fmt::format("[item] expected a tensor of one element, got {}", tensor.description()));
   if (tensor.dtype() == kBool) return Scalar(env->create_unbacked_bool());
   if (is_floating(tensor.dtype())) return Scalar(env->create_unbacked_real());
@@ -44,10 +46,13 @@ Scalar unknown_item(const Tensor& tensor) {
 // Sizes and dtypes by the row's rules.
 void run_fake(dispatch::Call& call) {
   const ops::Row* row = ops::row_of(call.op);
-  if (call.op.brief_name() == "_local_scalar_dense") return call.results.push_back(dispatch::Value(unknown_item(call.args[0].tensor())).own());
-  if (!row && dispatch::has_kernel(call.op, dispatch::KernelKey::Meta)) return (*call.op.kernel(DispatchKey::Meta))(call);
+  if (call.op.brief_name() == "_local_scalar_dense")
+    return call.results.push_back(dispatch::Value(unknown_item(call.args[0].tensor())).own());
+  if (!row && dispatch::has_kernel(call.op, dispatch::KernelKey::Meta))
+    return (*call.op.kernel(DispatchKey::Meta))(call);
   TENON_CHECK(row,
-              "[{0}] There was no fake impl registered for {0}. This is necessary for compile() and tracing to work. Please use "
+              "[{0}] There was no fake impl registered for {0}. This is necessary for compile() and tracing to work. "
+              "Please use "
               "register_fake to add one.",
               call.op.name());
   // Said in guards that the shape rule records.
@@ -82,8 +87,10 @@ void run_fake(dispatch::Call& call) {
 // Tensors on the meta device: the same rules; a custom operator's fake implementation serves them too.
 void run_meta(dispatch::Call& call) {
   const ops::Row* row = ops::row_of(call.op);
-  if (!row && dispatch::has_kernel(call.op, dispatch::KernelKey::Fake)) return (*call.op.kernel(DispatchKey::Fake))(call);
-  TENON_CHECK(row, "[{}] has no fake impl or Meta kernel: register one with register_fake to call it on meta tensors", call.op.name());
+  if (!row && dispatch::has_kernel(call.op, dispatch::KernelKey::Fake))
+    return (*call.op.kernel(DispatchKey::Fake))(call);
+  TENON_CHECK(row, "[{}] has no fake impl or Meta kernel: register one with register_fake to call it on meta tensors",
+              call.op.name());
   run_fake(call);
 }
 

@@ -85,7 +85,8 @@ std::string type_of(const Tensor& meta) {
 std::string to_string(const Graph& graph) {
   std::string text = "graph(";
   for (size_t at = 0; at < graph.inputs.size(); ++at)
-    text += fmt::format("{}{}: {}", at ? ", " : "", name_of(graph, graph.inputs[at]), type_of(graph.meta(graph.inputs[at])));
+    text += fmt::format("{}{}: {}", at ? ", " : "", name_of(graph, graph.inputs[at]),
+                        type_of(graph.meta(graph.inputs[at])));
   text += ")\n";
   for (const Node& node : graph.nodes) {
     std::vector<std::string> args, outputs, types;
@@ -116,16 +117,20 @@ void verify(const Graph& graph) {
   std::vector<bool> known(graph.values.size());
   auto require = [&](bool holds, const std::string& rule) { TENON_ASSERT(holds, "{} in\n{}", rule, to_string(graph)); };
   for (ValueId id : graph.inputs) known[static_cast<size_t>(id)] = true;
-  for (const ValueInfo& value : graph.values) require(value.meta.defined(), "value %" + value.name + " has no metadata");
+  for (const ValueInfo& value : graph.values)
+    require(value.meta.defined(), "value %" + value.name + " has no metadata");
   for (const Node& node : graph.nodes) {
-    require(node.args.size() == node.op->schema().arguments.size(), "arguments of " + node.op->name() + " fit its schema");
+    require(node.args.size() == node.op->schema().arguments.size(),
+            "arguments of " + node.op->name() + " fit its schema");
     each_reference(node, [&](ValueId id) {
       require(known[static_cast<size_t>(id)], node.op->name() + " reads " + name_of(graph, id) + " after it is made");
     });
     for (ValueId id : node.outputs) known[static_cast<size_t>(id)] = true;
   }
   for (const Argument& output : graph.outputs)
-    each_reference(output, [&](ValueId id) { require(known[static_cast<size_t>(id)], "output " + name_of(graph, id) + " exists"); });
+    each_reference(output, [&](ValueId id) {
+      require(known[static_cast<size_t>(id)], "output " + name_of(graph, id) + " exists");
+    });
   if (graph.env)
     for (int32_t id = 0; id < graph.env->pool().symbol_count(); ++id)
       if (!graph.env->is_from_data(id) && static_cast<size_t>(id) < graph.symbols.size())
@@ -136,7 +141,8 @@ void verify(const Graph& graph) {
 std::vector<std::vector<int32_t>> users_of(const Graph& graph) {
   std::vector<std::vector<int32_t>> users(graph.values.size());
   for (size_t at = 0; at < graph.nodes.size(); ++at)
-    each_reference(graph.nodes[at], [&](ValueId id) { users[static_cast<size_t>(id)].push_back(static_cast<int32_t>(at)); });
+    each_reference(graph.nodes[at],
+                   [&](ValueId id) { users[static_cast<size_t>(id)].push_back(static_cast<int32_t>(at)); });
   return users;
 }
 
@@ -166,7 +172,8 @@ void remove_dead_code(Graph& graph) {
   graph.nodes.assign(std::make_move_iterator(kept.rbegin()), std::make_move_iterator(kept.rend()));
 }
 
-std::vector<int64_t> bind_symbols(const Graph& graph, std::span<const Tensor> inputs, std::span<const int64_t> numbers) {
+std::vector<int64_t> bind_symbols(const Graph& graph, std::span<const Tensor> inputs,
+                                  std::span<const int64_t> numbers) {
   std::vector<int64_t> values(graph.symbols.size());
   for (size_t id = 0; id < graph.symbols.size(); ++id) {
     const SymbolSource& source = graph.symbols[id];

@@ -10,9 +10,13 @@ using dispatch::Value;
 class Interpreter {
  public:
   Interpreter(const Graph& graph, std::span<const Tensor> inputs, const InterpretOptions& options)
-      : graph_(graph), options_(options), tensors_(graph.values.size()), symbols_(options.symbols.begin(), options.symbols.end()) {
+      : graph_(graph),
+        options_(options),
+        tensors_(graph.values.size()),
+        symbols_(options.symbols.begin(), options.symbols.end()) {
     if (!symbols_.empty()) symbols_.resize(static_cast<size_t>(graph.env->pool().symbol_count()));
-    TENON_ASSERT(inputs.size() == graph.inputs.size(), "{} inputs given, {} expected", inputs.size(), graph.inputs.size());
+    TENON_ASSERT(inputs.size() == graph.inputs.size(), "{} inputs given, {} expected", inputs.size(),
+                 graph.inputs.size());
     for (size_t at = 0; at < inputs.size(); ++at) tensors_[static_cast<size_t>(graph.inputs[at])] = inputs[at];
     if (options.free_early) find_last_uses();
   }
@@ -37,7 +41,8 @@ class Interpreter {
       each_reference(graph_.nodes[at], [&](ValueId id) { last[static_cast<size_t>(id)] = static_cast<int32_t>(at); });
       for (ValueId id : graph_.nodes[at].outputs) last[static_cast<size_t>(id)] = static_cast<int32_t>(at);
     }
-    for (const Argument& output : graph_.outputs) each_reference(output, [&](ValueId id) { last[static_cast<size_t>(id)] = -1; });
+    for (const Argument& output : graph_.outputs)
+      each_reference(output, [&](ValueId id) { last[static_cast<size_t>(id)] = -1; });
     last_uses_.resize(graph_.nodes.size());
     for (size_t id = 0; id < last.size(); ++id)
       if (last[id] >= 0) last_uses_[static_cast<size_t>(last[id])].push_back(static_cast<ValueId>(id));
@@ -64,7 +69,8 @@ class Interpreter {
   void run_node(const Node& node) {
     dispatch::Values args;
     for (const Argument& argument : node.args) args.push_back(resolve(argument));
-    dispatch::Results results = node.binds.empty() || !symbols_.empty() ? dispatch::call_boxed(*node.op, args) : call_again(node, args);
+    dispatch::Results results =
+        node.binds.empty() || !symbols_.empty() ? dispatch::call_boxed(*node.op, args) : call_again(node, args);
     size_t at = 0;
     for (Value& result : results)
       result.each_tensor([&](const Tensor& tensor) {
@@ -93,7 +99,8 @@ class Interpreter {
     for (size_t at = 0; at < checks.size(); ++at) {
       if (checked_[at] || !is_bound(checks[at].condition)) continue;
       checked_[at] = true;
-      TENON_CHECK(sym::evaluate(checks[at].condition, symbols_) != 0, "{}", sym::failed_check(checks[at], *graph_.env, symbols_));
+      TENON_CHECK(sym::evaluate(checks[at].condition, symbols_) != 0, "{}",
+                  sym::failed_check(checks[at], *graph_.env, symbols_));
     }
   }
 
@@ -107,9 +114,9 @@ class Interpreter {
   const InterpretOptions& options_;
   std::vector<Tensor> tensors_;
   std::vector<std::vector<ValueId>> last_uses_;
-  std::vector<int64_t> symbols_;   // by id; empty: symbolic numbers stay as they are
-  std::set<int32_t> bound_;        // unbacked symbols that have a value by now
-  std::vector<bool> checked_;      // by deferred check
+  std::vector<int64_t> symbols_;  // by id; empty: symbolic numbers stay as they are
+  std::set<int32_t> bound_;       // unbacked symbols that have a value by now
+  std::vector<bool> checked_;     // by deferred check
 };
 
 }  // namespace

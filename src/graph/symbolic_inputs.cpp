@@ -11,8 +11,8 @@ void SymbolicInputs::set_source(sym::Expr symbol, SymbolSource source) {
   sources_[id] = source;
 }
 
-SymInt SymbolicInputs::symbol_for(int64_t size, const DimPolicy& policy, int32_t input, int32_t dim, const std::string& name,
-                                  int32_t known) {
+SymInt SymbolicInputs::symbol_for(int64_t size, const DimPolicy& policy, int32_t input, int32_t dim,
+                                  const std::string& name, int32_t known) {
   if (policy.kind == DimPolicy::Kind::Unbacked) {
     SymInt symbol = env_->create_unbacked({std::max<int64_t>(0, policy.range.min), policy.range.max});
     (void)env_->take_fresh();  // no node binds it: the input does
@@ -37,11 +37,13 @@ SymInt SymbolicInputs::symbol_for(int64_t size, const DimPolicy& policy, int32_t
 
 Tensor SymbolicInputs::add(const Tensor& real, std::span<const bool> dynamic, const std::string& name) {
   std::vector<DimPolicy> dims(dynamic.size());
-  for (size_t dim = 0; dim < dims.size(); ++dim) dims[dim].kind = dynamic[dim] ? DimPolicy::Kind::Dynamic : DimPolicy::Kind::Static;
+  for (size_t dim = 0; dim < dims.size(); ++dim)
+    dims[dim].kind = dynamic[dim] ? DimPolicy::Kind::Dynamic : DimPolicy::Kind::Static;
   return add(real, dims, name);
 }
 
-Tensor SymbolicInputs::add(const Tensor& real, std::span<const DimPolicy> dims, const std::string& name, InputLayout* layout) {
+Tensor SymbolicInputs::add(const Tensor& real, std::span<const DimPolicy> dims, const std::string& name,
+                           InputLayout* layout) {
   InputLayout unused;
   InputLayout& chosen = layout ? *layout : unused;
   const bool follow = chosen.known();
@@ -52,7 +54,8 @@ Tensor SymbolicInputs::add(const Tensor& real, std::span<const DimPolicy> dims, 
   SymInts sym_sizes;
   bool any = false;
   for (size_t dim = 0; dim < rank; ++dim) {
-    bool symbolic = dims[dim].kind == DimPolicy::Kind::Unbacked || (dims[dim].kind == DimPolicy::Kind::Dynamic && sizes[dim] > 1);
+    bool symbolic =
+        dims[dim].kind == DimPolicy::Kind::Unbacked || (dims[dim].kind == DimPolicy::Kind::Dynamic && sizes[dim] > 1);
     any |= symbolic;
     if (symbolic) {
       int32_t known = follow ? chosen.sizes[dim] : InputLayout::kConstant;
@@ -66,12 +69,12 @@ Tensor SymbolicInputs::add(const Tensor& real, std::span<const DimPolicy> dims, 
   SymInts sym_strides;
   sym_strides.resize(rank);
   if (!follow) {
-    for (const SymInt& size : sym_sizes) chosen.sizes.push_back(size.is_symbolic() ? size.expr().symbol_id() : InputLayout::kConstant);
+    for (const SymInt& size : sym_sizes)
+      chosen.sizes.push_back(size.is_symbolic() ? size.expr().symbol_id() : InputLayout::kConstant);
     chosen.order.resize(rank);
     std::iota(chosen.order.begin(), chosen.order.end(), size_t{0});
-    std::stable_sort(chosen.order.begin(), chosen.order.end(), [&](size_t a, size_t b) {
-      return strides[a] != strides[b] ? strides[a] < strides[b] : a > b;
-    });
+    std::stable_sort(chosen.order.begin(), chosen.order.end(),
+                     [&](size_t a, size_t b) { return strides[a] != strides[b] ? strides[a] < strides[b] : a > b; });
     chosen.strides.assign(rank, InputLayout::kConstant);
   }
   std::vector<std::pair<int64_t, SymInt>> reached = {{1, SymInt(1)}};  // a stride, as a number and as an expression
@@ -79,7 +82,8 @@ Tensor SymbolicInputs::add(const Tensor& real, std::span<const DimPolicy> dims, 
     SymInt stride = strides[dim];
     int32_t& choice = chosen.strides[dim];
     if (!follow && any && strides[dim] > 1) {
-      auto found = std::find_if(reached.rbegin(), reached.rend(), [&](const auto& each) { return each.first == strides[dim]; });
+      auto found =
+          std::find_if(reached.rbegin(), reached.rend(), [&](const auto& each) { return each.first == strides[dim]; });
       choice = found != reached.rend() ? static_cast<int32_t>(reached.rend() - found) - 1 : InputLayout::kOwnSymbol;
     }
     if (choice != InputLayout::kConstant) {
@@ -145,7 +149,8 @@ SizeGuards SymbolicInputs::finish(const Progress& from) const {
   return guards;
 }
 
-int64_t SizeGuards::value_of(const SymbolSource& source, std::span<const Tensor> inputs, std::span<const int64_t> numbers) const {
+int64_t SizeGuards::value_of(const SymbolSource& source, std::span<const Tensor> inputs,
+                             std::span<const int64_t> numbers) const {
   auto input = static_cast<size_t>(source.input), dim = static_cast<size_t>(source.dim);
   switch (source.kind) {
     case SymbolSource::Kind::None: return 0;
@@ -183,16 +188,16 @@ bool SizeGuards::check(std::span<const Tensor> inputs, std::span<const int64_t> 
   return true;
 }
 
-std::string SizeGuards::explain(std::span<const Tensor> inputs, std::span<const int64_t> numbers, std::vector<int64_t> symbols,
-                                CallSite* site) const {
+std::string SizeGuards::explain(std::span<const Tensor> inputs, std::span<const int64_t> numbers,
+                                std::vector<int64_t> symbols, CallSite* site) const {
   auto name = [&](int32_t input) { return names_[static_cast<size_t>(input)]; };
   auto got = [&](int32_t input, int32_t dim, bool stride) {
     const Tensor& tensor = inputs[static_cast<size_t>(input)];
     return (stride ? tensor.strides() : tensor.sizes())[static_cast<size_t>(dim)];
   };
   auto mismatch = [&](const auto& each, std::string expected) {
-    return fmt::format("{} of {} at dim {}: expected {}, got {}", each.stride ? "stride" : "size", name(each.input), each.dim, expected,
-                       got(each.input, each.dim, each.stride));
+    return fmt::format("{} of {} at dim {}: expected {}, got {}", each.stride ? "stride" : "size", name(each.input),
+                       each.dim, expected, got(each.input, each.dim, each.stride));
   };
   for (const Fixed& each : fixed_)
     if (got(each.input, each.dim, each.stride) != each.value) return mismatch(each, std::to_string(each.value));
@@ -201,7 +206,8 @@ std::string SizeGuards::explain(std::span<const Tensor> inputs, std::span<const 
     const SymbolSource& source = sources_[at];
     symbols.push_back(value_of(source, inputs, numbers));
     if (source.kind == SymbolSource::Kind::Size && symbols.back() < 2)
-      return fmt::format("size of {} at dim {}: expected at least 2, got {}", name(source.input), source.dim, symbols.back());
+      return fmt::format("size of {} at dim {}: expected at least 2, got {}", name(source.input), source.dim,
+                         symbols.back());
   }
   for (const Expectation& each : expected_)
     if (int64_t expected = sym::evaluate(each.value, symbols); got(each.input, each.dim, each.stride) != expected)
@@ -209,7 +215,8 @@ std::string SizeGuards::explain(std::span<const Tensor> inputs, std::span<const 
   for (const sym::Guard& guard : guards_)
     if (sym::evaluate(guard.condition, symbols) == 0) {
       if (site) *site = guard.site;
-      return fmt::format("{} does not hold (asked by {})", guard.condition.str(), guard.where.empty() ? "the function" : guard.where);
+      return fmt::format("{} does not hold (asked by {})", guard.condition.str(),
+                         guard.where.empty() ? "the function" : guard.where);
     }
   return "";
 }
@@ -219,14 +226,17 @@ std::vector<std::string> SizeGuards::describe() const {
   for (size_t at = 0; at < sources_.size(); ++at)
     if (sources_[at].kind != SymbolSource::Kind::None) {
       auto id = static_cast<int32_t>(first_symbol_ + at);
-      lines.push_back(fmt::format("{} = {}", env_->pool().symbol(id).name(), env_->is_backed(id) ? env_->source(id) : "an unbacked size"));
+      lines.push_back(fmt::format("{} = {}", env_->pool().symbol(id).name(),
+                                  env_->is_backed(id) ? env_->source(id) : "an unbacked size"));
     }
   auto line = [&](const auto& each, const std::string& value) {
-    lines.push_back(fmt::format("{} of {} at dim {} == {}", each.stride ? "stride" : "size", names_[static_cast<size_t>(each.input)], each.dim, value));
+    lines.push_back(fmt::format("{} of {} at dim {} == {}", each.stride ? "stride" : "size",
+                                names_[static_cast<size_t>(each.input)], each.dim, value));
   };
   for (const Fixed& each : fixed_) line(each, std::to_string(each.value));
   for (const Expectation& each : expected_) line(each, each.value.str());
-  for (const sym::Guard& guard : guards_) lines.push_back(fmt::format("{}  (asked by {})", guard.condition.str(), guard.asked_by()));
+  for (const sym::Guard& guard : guards_)
+    lines.push_back(fmt::format("{}  (asked by {})", guard.condition.str(), guard.asked_by()));
   return lines;
 }
 

@@ -33,7 +33,9 @@ void record_call(dispatch::Call& call) {
 void set_decomposition_source(DecompositionOf source) { decomposition_source() = std::move(source); }
 
 TraceMode::TraceMode(Recorder& recorder, Decompose decompose)
-    : recorder_(recorder), decompose_(std::move(decompose)), before_(current_mode),
+    : recorder_(recorder),
+      decompose_(std::move(decompose)),
+      before_(current_mode),
       include_(std::make_unique<dispatch::IncludeKeys>(KeySet{DispatchKey::Trace, DispatchKey::Fake})) {
   current_mode = this;
 }

@@ -59,7 +59,8 @@ void copy_matrices(const Matrices& from, const Matrices& to) {
                [&](int64_t begin, int64_t end) {
                  for (int64_t line = begin; line < end; ++line) {
                    int64_t each = line / to.rows, row = line % to.rows;
-                   const T* source = static_cast<const T*>(from.data) + each * from.batch_stride + row * from.row_stride;
+                   const T* source =
+                       static_cast<const T*>(from.data) + each * from.batch_stride + row * from.row_stride;
                    T* target = static_cast<T*>(to.data) + each * to.batch_stride + row * to.row_stride;
                    for (int64_t column = 0; column < to.columns; ++column)
                      target[column * to.column_stride] = source[column * from.column_stride];
@@ -97,7 +98,8 @@ Matrices broadcast_bias(const Tensor& bias, const Matrices& out) {
   TENON_ASSERT(sizes.size() <= 3, "a bias {} of a product", bias.description());
   for (size_t dim = 0; dim < sizes.size(); ++dim) {
     size_t at = 3 - sizes.size() + dim;
-    TENON_ASSERT(sizes[dim] == 1 || sizes[dim] == wanted[at], "a bias {} for [{}]", bias.description(), fmt::join(wanted, ", "));
+    TENON_ASSERT(sizes[dim] == 1 || sizes[dim] == wanted[at], "a bias {} for [{}]", bias.description(),
+                 fmt::join(wanted, ", "));
     if (sizes[dim] != 1) found[at] = strides[dim];
   }
   Matrices result = out;
@@ -113,7 +115,8 @@ void each_element(const Matrices& out, Change change) {
   parallel_for(out.batch * out.rows, std::max<int64_t>(1, kGrain / std::max<int64_t>(out.columns, 1)),
                [&](int64_t begin, int64_t end) {
                  for (int64_t line = begin; line < end; ++line) {
-                   T* row = static_cast<T*>(out.data) + line / out.rows * out.batch_stride + line % out.rows * out.row_stride;
+                   T* row = static_cast<T*>(out.data) + line / out.rows * out.batch_stride +
+                            line % out.rows * out.row_stride;
                    if (out.column_stride == 1)
                      for (int64_t column = 0; column < out.columns; ++column) row[column] = change(row[column]);
                    else
@@ -146,11 +149,13 @@ void relu(const Matrices& out, Dtype dtype) {
     each_element<uint16_t>(out, [](uint16_t x) { return x >= 0x8000 && x <= 0xFF80 ? uint16_t{0} : x; });
 }
 
-MatmulOperand operand(const Matrices& m) { return {m.batch_stride == 0 ? 1 : m.batch, m.batch_stride, m.row_stride, m.column_stride}; }
+MatmulOperand operand(const Matrices& m) {
+  return {m.batch_stride == 0 ? 1 : m.batch, m.batch_stride, m.row_stride, m.column_stride};
+}
 
 // A product by oneDNN into a row-major `out`. False where oneDNN has but its slow reference for these layouts.
-bool multiply(const Matrices& a, const Matrices& b, const Matrices& out, const void* row_bias, double alpha, double sum_scale,
-              Dtype dtype) {
+bool multiply(const Matrices& a, const Matrices& b, const Matrices& out, const void* row_bias, double alpha,
+              double sum_scale, Dtype dtype) {
   // Multiplications and additions below which waking another thread costs more than it gives.
   constexpr int64_t kSharedWork = 1 << 19;
   support::ThreadLease lease(out.batch * out.rows * out.columns * a.columns < kSharedWork);
@@ -195,8 +200,8 @@ void matmul(const Tensor& a, const Tensor& b, const Tensor& out, const MatmulEpi
   const Dtype dtype = out.dtype();
   TENON_ASSERT(matmul_supports(dtype) && a.dtype() == dtype && b.dtype() == dtype, "a product of {} and {} into {}",
                a.description(), b.description(), out.description());
-  TENON_ASSERT(a.dim() == out.dim() && b.dim() == out.dim() && (out.dim() == 2 || out.dim() == 3), "a product of {} and {} into {}",
-               a.description(), b.description(), out.description());
+  TENON_ASSERT(a.dim() == out.dim() && b.dim() == out.dim() && (out.dim() == 2 || out.dim() == 3),
+               "a product of {} and {} into {}", a.description(), b.description(), out.description());
   Matrices left(a), right(b), result(out);
   TENON_ASSERT(left.columns == right.rows && left.rows == result.rows && right.columns == result.columns &&
                    left.batch == result.batch && right.batch == result.batch,
@@ -230,7 +235,8 @@ void matmul(const Tensor& a, const Tensor& b, const Tensor& out, const MatmulEpi
   // Any other bias is put into the result first, to which oneDNN then adds.
   if (sum_scale != 0) copy(broadcast_bias(*bias, target), target, dtype);
   auto run = [&](const Matrices& x, const Matrices& y) {
-    return swap ? multiply(y.transposed(), x.transposed(), target.transposed(), nullptr, epilogue.alpha, sum_scale, dtype)
+    return swap ? multiply(y.transposed(), x.transposed(), target.transposed(), nullptr, epilogue.alpha, sum_scale,
+                           dtype)
                 : multiply(x, y, target, row ? row->raw_data() : nullptr, epilogue.alpha, sum_scale, dtype);
   };
   if (!run(left, right)) {

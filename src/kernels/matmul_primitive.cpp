@@ -36,7 +36,8 @@ memory::data_type data_type(Dtype dtype) {
 }
 
 memory::desc describe(const MatmulKey& key, const MatmulOperand& operand, int64_t rows, int64_t columns) {
-  if (key.batch == 1) return {{rows, columns}, data_type(key.dtype), memory::dims{operand.row_stride, operand.column_stride}};
+  if (key.batch == 1)
+    return {{rows, columns}, data_type(key.dtype), memory::dims{operand.row_stride, operand.column_stride}};
   int64_t batch_stride = operand.batch == 1 ? rows * columns : operand.batch_stride;
   return {{operand.batch, rows, columns},
           data_type(key.dtype),
@@ -46,7 +47,8 @@ memory::desc describe(const MatmulKey& key, const MatmulOperand& operand, int64_
 // Memory for one run.
 class Block {
  public:
-  explicit Block(size_t bytes) : bytes_(static_cast<int64_t>(bytes)), data_(bytes ? allocator::allocate(bytes_) : nullptr) {}
+  explicit Block(size_t bytes)
+      : bytes_(static_cast<int64_t>(bytes)), data_(bytes ? allocator::allocate(bytes_) : nullptr) {}
   ~Block() {
     if (data_) allocator::release(data_, bytes_);
   }
@@ -63,7 +65,8 @@ class Block {
 size_t MatmulKey::hash() const {
   size_t seed = hash_all(static_cast<int>(dtype), threads, batch, m, k, n, bias, pack_b, alpha, sum_scale);
   for (const MatmulOperand* operand : {&a, &b, &out})
-    seed = hash_combine(seed, hash_all(operand->batch, operand->batch_stride, operand->row_stride, operand->column_stride));
+    seed = hash_combine(seed,
+                        hash_all(operand->batch, operand->batch_stride, operand->row_stride, operand->column_stride));
   return seed;
 }
 
@@ -98,7 +101,8 @@ MatmulPrimitive::MatmulPrimitive(const MatmulKey& key) : parts_(std::make_unique
   }
   const memory::desc& weights = key.pack_b ? any : b;
   try {
-    dnnl::matmul::desc operation = key.bias ? dnnl::matmul::desc(a, weights, bias, out) : dnnl::matmul::desc(a, weights, out);
+    dnnl::matmul::desc operation =
+        key.bias ? dnnl::matmul::desc(a, weights, bias, out) : dnnl::matmul::desc(a, weights, out);
     p.description = dnnl::matmul::primitive_desc(operation, attributes, engine());
     p.primitive = dnnl::matmul(p.description);
     p.packs = p.description.weights_desc() != b;

@@ -16,7 +16,8 @@ bool depends_on(sym::Expr expr, sym::Expr index) {
 
 // Works on elements, one by one: may stand twice in a loop.
 bool may_be_repeated(const Op& op) {
-  return op.code != OpCode::Reduce && op.code != OpCode::BindIndex && op.code != OpCode::Check && op.code != OpCode::Random;
+  return op.code != OpCode::Reduce && op.code != OpCode::BindIndex && op.code != OpCode::Check &&
+         op.code != OpCode::Random;
 }
 
 bool all_of(const Block& block, size_t count, const auto& holds) {
@@ -30,7 +31,9 @@ bool all_of(const Block& block, size_t count, const auto& holds) {
 class Jam {
  public:
   Jam(Kernel& kernel, Loop& rows, int count)
-      : kernel_(kernel), rows_(rows), copies_(static_cast<size_t>(count), std::vector<ValueId>(static_cast<size_t>(kernel.value_count), kNone)) {}
+      : kernel_(kernel),
+        rows_(rows),
+        copies_(static_cast<size_t>(count), std::vector<ValueId>(static_cast<size_t>(kernel.value_count), kNone)) {}
 
   void run() {
     sym::ExprPool& pool = *kernel_.pool;
@@ -38,7 +41,8 @@ class Jam {
     auto columns = std::move(std::get<std::unique_ptr<Loop>>(rows_.body.back()));
     rows_.body.pop_back();
     // Both indices are new, outermost first: the order in which the parser meets them, and so that of their sums.
-    sym::Expr extent = pool.constant(rows_.extent.constant() / count), pass = new_index(extent), column = new_index(columns->extent);
+    sym::Expr extent = pool.constant(rows_.extent.constant() / count), pass = new_index(extent),
+              column = new_index(columns->extent);
     for (int64_t row = 0; row < count; ++row)
       places_.push_back({{rows_.index.symbol_id(), pass * count + row}, {columns->index.symbol_id(), column}});
     repeat(rows_.body);
@@ -65,7 +69,8 @@ class Jam {
     for (const Statement& statement : block) {
       const Op& op = std::get<Op>(statement);
       bool differs = depends_on(op.index, rows_.index);
-      for (ValueId operand : op.operands) differs |= operand != kNone && copies_[1][static_cast<size_t>(operand)] != kNone;
+      for (ValueId operand : op.operands)
+        differs |= operand != kNone && copies_[1][static_cast<size_t>(operand)] != kNone;
       for (size_t row = 0; row < (differs ? copies_.size() : 1); ++row) all.push_back(at_row(op, row));
     }
     block = std::move(all);
@@ -73,10 +78,10 @@ class Jam {
 
   Op at_row(Op op, size_t row) {
     std::vector<ValueId>& copies = copies_[row];
-    if (op.index.defined())
-      op.index = kernel_.pool->simplify(kernel_.pool->substitute(op.index, places_[row]));
+    if (op.index.defined()) op.index = kernel_.pool->simplify(kernel_.pool->substitute(op.index, places_[row]));
     for (ValueId& operand : op.operands)
-      if (operand != kNone && copies[static_cast<size_t>(operand)] != kNone) operand = copies[static_cast<size_t>(operand)];
+      if (operand != kNone && copies[static_cast<size_t>(operand)] != kNone)
+        operand = copies[static_cast<size_t>(operand)];
     if (row > 0 && op.result != kNone) op.result = copies[static_cast<size_t>(op.result)] = kernel_.value_count++;
     return op;
   }
@@ -84,7 +89,8 @@ class Jam {
   Kernel& kernel_;
   Loop& rows_;
   std::vector<std::unordered_map<int32_t, sym::Expr>> places_;  // by row of a pass: what the old indices are there
-  std::vector<std::vector<ValueId>> copies_;  // by row of a pass, then by value of the first row: what it is there, kNone if the same
+  std::vector<std::vector<ValueId>>
+      copies_;  // by row of a pass, then by value of the first row: what it is there, kNone if the same
 };
 
 }  // namespace
@@ -97,7 +103,8 @@ int jam_rows(Kernel& kernel) {
   if (!innermost || !(*innermost)->vector || (*innermost)->parallel || (*innermost)->reduction) return 1;
   const Loop& columns = **innermost;
   if (!rows.extent.is_constant() || depends_on(columns.extent, rows.index)) return 1;
-  bool fits = all_of(rows.body, rows.body.size() - 1, [](const Op& op) { return may_be_repeated(op) && op.code != OpCode::Store; }) &&
+  bool fits = all_of(rows.body, rows.body.size() - 1,
+                     [](const Op& op) { return may_be_repeated(op) && op.code != OpCode::Store; }) &&
               all_of(columns.body, columns.body.size(), may_be_repeated);
   if (!fits) return 1;
   bool streams = false, shares = false;

@@ -5,14 +5,16 @@
 namespace tenon::ops {
 
 bool holds(const SymBool& condition, const std::string& otherwise) {
-  if (!condition.is_symbolic() || condition.maybe_constant() || condition.env()->hint(condition.expr())) return bool(condition);
+  if (!condition.is_symbolic() || condition.maybe_constant() || condition.env()->hint(condition.expr()))
+    return bool(condition);
   condition.env()->check(condition, otherwise);
   return true;
 }
 
 int64_t wrap_dim(int64_t dim, int64_t rank, std::string_view op_name) {
   int64_t reach = std::max<int64_t>(rank, 1);
-  TENON_CHECK(dim >= -reach && dim < reach, "[{}] expected a dimension from {} to {}, got {}", op_name, -reach, reach - 1, dim);
+  TENON_CHECK(dim >= -reach && dim < reach, "[{}] expected a dimension from {} to {}, got {}", op_name, -reach,
+              reach - 1, dim);
   return dim < 0 ? dim + reach : dim;
 }
 

@@ -53,10 +53,11 @@ OPS(binary) {
       .grad("self", saves(), [](Grad& g) { return g.grad() / g.argument("other").scalar(); });
   op("pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor")
       .pointwise(Promotion::Same, [](Lane x, Lane y) { return pow(x, y); })
-      .grad("self", saves("self", "exponent"), [](Grad& g) {
-        Tensor x = g.saved("self"), y = g.saved("exponent");
-        return where(y == 0, zeros_like(x), g.grad() * (y * pow(x, y - 1)));
-      })
+      .grad("self", saves("self", "exponent"),
+            [](Grad& g) {
+              Tensor x = g.saved("self"), y = g.saved("exponent");
+              return where(y == 0, zeros_like(x), g.grad() * (y * pow(x, y - 1)));
+            })
       .grad("exponent", saves("self", "exponent", "result"), [](Grad& g) {
         Tensor x = g.saved("self"), y = g.saved("exponent");
         Tensor slope = g.grad() * (g.saved("result") * log(x));
@@ -73,8 +74,8 @@ OPS(binary) {
           if (y == 3 && (floating || !exponent.is_real())) return self * self * self;
           if (y == 0.5 && floating) return sqrt(self);
           if (y == -1 && floating) return reciprocal(self);
-          TENON_CHECK(floating || exponent.is_real() || y >= 0, "[pow] integers cannot be raised to the negative power {}",
-                      exponent.str());
+          TENON_CHECK(floating || exponent.is_real() || y >= 0,
+                      "[pow] integers cannot be raised to the negative power {}", exponent.str());
         }
         Dtype dtype = exponent.is_real() && !is_floating(self.dtype()) ? kFloat32 : self.dtype();
         return pow(self.to(dtype), full(SymInts{}, exponent, TensorOptions(dtype, self.device())));
@@ -88,10 +89,11 @@ OPS(binary) {
   op("maximum(Tensor self, Tensor other) -> Tensor")
       .pointwise(Promotion::Same, [](Lane x, Lane y) { return maximum(x, y); })
       .no_inplace()
-      .grad("self", saves("self", "other"), [](Grad& g) {
-        Tensor x = g.saved("self"), y = g.saved("other");
-        return where(x == y, g.grad() / 2, where(x > y, g.grad(), zeros_like(g.grad())));
-      })
+      .grad("self", saves("self", "other"),
+            [](Grad& g) {
+              Tensor x = g.saved("self"), y = g.saved("other");
+              return where(x == y, g.grad() / 2, where(x > y, g.grad(), zeros_like(g.grad())));
+            })
       .grad("other", saves("self", "other"), [](Grad& g) {
         Tensor x = g.saved("self"), y = g.saved("other");
         return where(x == y, g.grad() / 2, where(y > x, g.grad(), zeros_like(g.grad())));
@@ -99,35 +101,66 @@ OPS(binary) {
   op("minimum(Tensor self, Tensor other) -> Tensor")
       .pointwise(Promotion::Same, [](Lane x, Lane y) { return minimum(x, y); })
       .no_inplace()
-      .grad("self", saves("self", "other"), [](Grad& g) {
-        Tensor x = g.saved("self"), y = g.saved("other");
-        return where(x == y, g.grad() / 2, where(x < y, g.grad(), zeros_like(g.grad())));
-      })
+      .grad("self", saves("self", "other"),
+            [](Grad& g) {
+              Tensor x = g.saved("self"), y = g.saved("other");
+              return where(x == y, g.grad() / 2, where(x < y, g.grad(), zeros_like(g.grad())));
+            })
       .grad("other", saves("self", "other"), [](Grad& g) {
         Tensor x = g.saved("self"), y = g.saved("other");
         return where(x == y, g.grad() / 2, where(y < x, g.grad(), zeros_like(g.grad())));
       });
   op("where.self(Tensor condition, Tensor self, Tensor other) -> Tensor")
       .pointwise(Promotion::Branch, [](Lane condition, Lane x, Lane y) { return select(condition, x, y); })
-      .grad("self", saves("condition"), [](Grad& g) { return where(g.saved("condition"), g.grad(), zeros_like(g.grad())); })
-      .grad("other", saves("condition"), [](Grad& g) { return where(g.saved("condition"), zeros_like(g.grad()), g.grad()); });
+      .grad("self", saves("condition"),
+            [](Grad& g) { return where(g.saved("condition"), g.grad(), zeros_like(g.grad())); })
+      .grad("other", saves("condition"),
+            [](Grad& g) { return where(g.saved("condition"), zeros_like(g.grad()), g.grad()); });
 }
 
 OPS(comparison) {
-  op("eq.Tensor(Tensor self, Tensor other) -> Tensor").pointwise(Promotion::Compare, [](Lane x, Lane y) { return x == y; });
-  op("eq.Scalar(Tensor self, Scalar other) -> Tensor").pointwise(Promotion::Compare, [](Lane x, Lane y) { return x == y; });
-  op("ne.Tensor(Tensor self, Tensor other) -> Tensor").pointwise(Promotion::Compare, [](Lane x, Lane y) { return x != y; });
-  op("ne.Scalar(Tensor self, Scalar other) -> Tensor").pointwise(Promotion::Compare, [](Lane x, Lane y) { return x != y; });
-  op("lt.Tensor(Tensor self, Tensor other) -> Tensor").pointwise(Promotion::Compare, [](Lane x, Lane y) { return x < y; });
-  op("lt.Scalar(Tensor self, Scalar other) -> Tensor").pointwise(Promotion::Compare, [](Lane x, Lane y) { return x < y; });
-  op("le.Tensor(Tensor self, Tensor other) -> Tensor").pointwise(Promotion::Compare, [](Lane x, Lane y) { return x <= y; });
-  op("le.Scalar(Tensor self, Scalar other) -> Tensor").pointwise(Promotion::Compare, [](Lane x, Lane y) { return x <= y; });
-  op("gt.Tensor(Tensor self, Tensor other) -> Tensor").pointwise(Promotion::Compare, [](Lane x, Lane y) { return x > y; });
-  op("gt.Scalar(Tensor self, Scalar other) -> Tensor").pointwise(Promotion::Compare, [](Lane x, Lane y) { return x > y; });
-  op("ge.Tensor(Tensor self, Tensor other) -> Tensor").pointwise(Promotion::Compare, [](Lane x, Lane y) { return x >= y; });
-  op("ge.Scalar(Tensor self, Scalar other) -> Tensor").pointwise(Promotion::Compare, [](Lane x, Lane y) { return x >= y; });
-  op("logical_and(Tensor self, Tensor other) -> Tensor").pointwise(Promotion::Logical, [](Lane x, Lane y) { return x & y; });
-  op("logical_or(Tensor self, Tensor other) -> Tensor").pointwise(Promotion::Logical, [](Lane x, Lane y) { return x | y; });
+  op("eq.Tensor(Tensor self, Tensor other) -> Tensor").pointwise(Promotion::Compare, [](Lane x, Lane y) {
+    return x == y;
+  });
+  op("eq.Scalar(Tensor self, Scalar other) -> Tensor").pointwise(Promotion::Compare, [](Lane x, Lane y) {
+    return x == y;
+  });
+  op("ne.Tensor(Tensor self, Tensor other) -> Tensor").pointwise(Promotion::Compare, [](Lane x, Lane y) {
+    return x != y;
+  });
+  op("ne.Scalar(Tensor self, Scalar other) -> Tensor").pointwise(Promotion::Compare, [](Lane x, Lane y) {
+    return x != y;
+  });
+  op("lt.Tensor(Tensor self, Tensor other) -> Tensor").pointwise(Promotion::Compare, [](Lane x, Lane y) {
+    return x < y;
+  });
+  op("lt.Scalar(Tensor self, Scalar other) -> Tensor").pointwise(Promotion::Compare, [](Lane x, Lane y) {
+    return x < y;
+  });
+  op("le.Tensor(Tensor self, Tensor other) -> Tensor").pointwise(Promotion::Compare, [](Lane x, Lane y) {
+    return x <= y;
+  });
+  op("le.Scalar(Tensor self, Scalar other) -> Tensor").pointwise(Promotion::Compare, [](Lane x, Lane y) {
+    return x <= y;
+  });
+  op("gt.Tensor(Tensor self, Tensor other) -> Tensor").pointwise(Promotion::Compare, [](Lane x, Lane y) {
+    return x > y;
+  });
+  op("gt.Scalar(Tensor self, Scalar other) -> Tensor").pointwise(Promotion::Compare, [](Lane x, Lane y) {
+    return x > y;
+  });
+  op("ge.Tensor(Tensor self, Tensor other) -> Tensor").pointwise(Promotion::Compare, [](Lane x, Lane y) {
+    return x >= y;
+  });
+  op("ge.Scalar(Tensor self, Scalar other) -> Tensor").pointwise(Promotion::Compare, [](Lane x, Lane y) {
+    return x >= y;
+  });
+  op("logical_and(Tensor self, Tensor other) -> Tensor").pointwise(Promotion::Logical, [](Lane x, Lane y) {
+    return x & y;
+  });
+  op("logical_or(Tensor self, Tensor other) -> Tensor").pointwise(Promotion::Logical, [](Lane x, Lane y) {
+    return x | y;
+  });
 }
 
 }  // namespace tenon::ops

@@ -20,8 +20,8 @@ Unfolding unfolding(const Arguments& arguments) {
   Unfolding u{static_cast<size_t>(dim), arguments.integer("size"), arguments.integer("step"), {}};
   TENON_CHECK(u.size >= 0 && u.step > 0,
               "[unfold] expected a size of at least 0 and a step of at least 1, got {} and {}", u.size, u.step);
-  TENON_CHECK(expect(self.size(dim) >= u.size), "[unfold] windows of {} do not fit into dimension {} of {}", u.size, dim,
-              self.description());
+  TENON_CHECK(expect(self.size(dim) >= u.size), "[unfold] windows of {} do not fit into dimension {} of {}", u.size,
+              dim, self.description());
   u.count = (self.size(dim) - u.size) / SymInt(u.step) + 1;
   return u;
 }
@@ -72,9 +72,9 @@ Tensor convolved(const Tensor& input, const Tensor& weight, const std::optional<
     return squeeze(convolved(unsqueeze(input, 0), weight, bias, stride, padding, dilation, groups), 0);
   Ints step = pair(stride, "stride"), border = pair(padding, "padding"), apart = pair(dilation, "dilation");
   auto shares = int64_t(groups);
-  TENON_CHECK(shares > 0 && same_size(input.size(1), weight.size(1) * shares) && expect(weight.size(0) % SymInt(shares) == 0),
-              "[conv2d] input {} and weight {} do not fit with {} groups", input.description(), weight.description(),
-              shares);
+  TENON_CHECK(
+      shares > 0 && same_size(input.size(1), weight.size(1) * shares) && expect(weight.size(0) % SymInt(shares) == 0),
+      "[conv2d] input {} and weight {} do not fit with {} groups", input.description(), weight.description(), shares);
   TENON_CHECK(!bias || (bias->dim() == 1 && same_size(bias->size(0), weight.size(0))),
               "[conv2d] expected a bias of {} elements, got {}", weight.size(0).str(), bias->description());
   Tensor x = input;

@@ -21,7 +21,8 @@ Dtype dtype_or(const Arguments& arguments, Dtype standard) {
 std::vector<TensorMeta> sized(const Arguments& arguments, Dtype standard) {
   SymInts sizes = arguments["size"].sym_ints();
   for (const SymInt& size : sizes)
-    TENON_CHECK(may_be_size(size), "[{}] expected sizes of at least 0, got {}", arguments.op().brief_name(), str(sizes));
+    TENON_CHECK(may_be_size(size), "[{}] expected sizes of at least 0, got {}", arguments.op().brief_name(),
+                str(sizes));
   return {TensorMeta::contiguous(sizes, dtype_or(arguments, standard), device_of(arguments))};
 }
 
@@ -85,8 +86,8 @@ std::vector<TensorMeta> randint_shape(const Arguments& arguments) {
 
 std::vector<TensorMeta> eye_shape(const Arguments& arguments) {
   SymInt rows = arguments["n"].sym_int(), columns = arguments.has("m") ? arguments["m"].sym_int() : rows;
-  TENON_CHECK(expect(rows >= 0) && expect(columns >= 0), "[eye] expected sizes of at least 0, got {} and {}", rows.str(),
-              columns.str());
+  TENON_CHECK(expect(rows >= 0) && expect(columns >= 0), "[eye] expected sizes of at least 0, got {} and {}",
+              rows.str(), columns.str());
   return {TensorMeta::contiguous(SymInts{rows, columns}, dtype_or(arguments, kFloat32), device_of(arguments))};
 }
 

@@ -69,7 +69,8 @@ Dtypes pointwise_dtypes(const Row& row, const Arguments& arguments) {
     Dtype self = arguments.tensor("self").dtype();
     auto category = [](Dtype dtype) { return dtype == Dtype::Bool ? 0 : is_floating(dtype) ? 2 : 1; };
     TENON_CHECK(category(dtypes.result) <= category(self) || row.pointwise.promotion == Promotion::Compare,
-                "[{}] a result of {} cannot be stored in self of {}", arguments.op().brief_name(), name(dtypes.result), name(self));
+                "[{}] a result of {} cannot be stored in self of {}", arguments.op().brief_name(), name(dtypes.result),
+                name(self));
     dtypes.result = self;
   }
   return dtypes;
@@ -89,8 +90,8 @@ SymInts broadcast(std::span<const SymInts> shapes, std::string_view op_name) {
         out = size;
         continue;
       }
-      // Neither is known to be 1: they are equal, or one of them turns out to be 1 (which sizes of inputs are not, but what is computed
-      // from them may be).
+      // Neither is known to be 1: they are equal, or one of them turns out to be 1 (which sizes of inputs are not, but
+      // what is computed from them may be).
       if (broadcasts_to(size, out)) {
         if (!is_one(size)) out = better_known(out, size);
       } else if (decide_or(out == 1, false)) {
@@ -98,8 +99,8 @@ SymInts broadcast(std::span<const SymInts> shapes, std::string_view op_name) {
       } else {
         std::vector<std::string> texts;
         for (const SymInts& each : shapes) texts.push_back(str(each));
-        fail("[{}] shapes {} cannot be broadcast together: dimension {} is {} and {}", op_name, fmt::join(texts, ", "), at,
-             out.str(), size.str());
+        fail("[{}] shapes {} cannot be broadcast together: dimension {} is {} and {}", op_name, fmt::join(texts, ", "),
+             at, out.str(), size.str());
       }
     }
   return result;
@@ -180,7 +181,8 @@ TensorMeta infer_pointwise(const Row& row, const Arguments& arguments) {
   std::vector<SymInts> shapes;
   for (const dispatch::Value& value : arguments.values())
     if (value.is_tensor()) {
-      TENON_CHECK(value.tensor().defined(), "[{}] expected a tensor, got an undefined one", arguments.op().brief_name());
+      TENON_CHECK(value.tensor().defined(), "[{}] expected a tensor, got an undefined one",
+                  arguments.op().brief_name());
       inputs.push_back(value.tensor());
       shapes.push_back(value.tensor().sym_sizes());
     }
@@ -199,13 +201,13 @@ TensorMeta infer_pointwise(const Row& row, const Arguments& arguments) {
     SymInts own = self.sym_sizes();
     bool fits = own.size() == sizes.size();
     for (size_t dim = 0; fits && dim < sizes.size(); ++dim) fits = same_size(own[dim], sizes[dim]);
-    TENON_CHECK(fits, "[{}] self {} cannot hold the broadcast shape {}", arguments.op().brief_name(), self.description(),
-                str(sizes));
+    TENON_CHECK(fits, "[{}] self {} cannot hold the broadcast shape {}", arguments.op().brief_name(),
+                self.description(), str(sizes));
     SymInts strides = self.sym_strides();
     for (size_t dim = 0; dim < own.size(); ++dim)
       TENON_CHECK(!statically_true(strides[dim] == 0) || statically_true(own[dim] <= 1),
-                  "[{}] elements of self {} share memory in dimension {}: clone it before writing to it", arguments.op().brief_name(),
-                  self.description(), dim);
+                  "[{}] elements of self {} share memory in dimension {}: clone it before writing to it",
+                  arguments.op().brief_name(), self.description(), dim);
     return {own, strides, dtypes.result, device};
   }
   bool contiguous = arguments.has("memory_format") && !arguments["memory_format"].is_none() &&
@@ -224,7 +226,8 @@ TensorMeta infer_reduction(const Row& row, const Arguments& arguments) {
   for (size_t dim = 0; dim < sizes.size(); ++dim) {
     bool reduced = std::find(dims.begin(), dims.end(), static_cast<int64_t>(dim)) != dims.end();
     if (reduced && (row.reduction.kind == loop::ReduceKind::Max || row.reduction.kind == loop::ReduceKind::Min))
-      TENON_CHECK(!statically_true(sizes[dim] == 0), "[{}] expected a dimension of at least one element, got {} at dimension {}",
+      TENON_CHECK(!statically_true(sizes[dim] == 0),
+                  "[{}] expected a dimension of at least one element, got {} at dimension {}",
                   arguments.op().brief_name(), self.description(), dim);
     if (!reduced)
       kept.push_back(sizes[dim]);

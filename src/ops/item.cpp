@@ -7,7 +7,8 @@ namespace {
 
 [[maybe_unused]] const bool registered = [] {
   dispatch::Operator& op = dispatch::define(schema::parse("aten::_local_scalar_dense(Tensor self) -> Scalar"));
-  dispatch::register_kernel(op, DispatchKey::CPU, dispatch::boxed([](const Tensor& self) { return kernels::item(self); }));
+  dispatch::register_kernel(op, DispatchKey::CPU,
+                            dispatch::boxed([](const Tensor& self) { return kernels::item(self); }));
   return true;
 }();
 

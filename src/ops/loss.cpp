@@ -8,8 +8,8 @@ namespace {
 enum Reduction : int64_t { kNone = 0, kMean = 1, kSum = 2 };
 
 void check_reduction(int64_t reduction, std::string_view op_name) {
-  TENON_CHECK(reduction >= kNone && reduction <= kSum, "[{}] expected a reduction of 0 (none), 1 (mean) or 2 (sum), got {}", op_name,
-              reduction);
+  TENON_CHECK(reduction >= kNone && reduction <= kSum,
+              "[{}] expected a reduction of 0 (none), 1 (mean) or 2 (sum), got {}", op_name, reduction);
 }
 
 bool equal(const SymInt& a, const SymInt& b) { return same_size(a, b); }
@@ -22,7 +22,8 @@ Tensor kept(const Tensor& mask, const Tensor& tensor) { return where(mask, tenso
 Dtype softmax_dtype(const Tensor& self, std::optional<Dtype> dtype, std::string_view op_name) {
   TENON_CHECK(self.defined(), "[{}] expected a tensor, got an undefined one", op_name);
   Dtype result = dtype.value_or(self.dtype());
-  TENON_CHECK(is_floating(result), "[{}] expected a floating point dtype, got {}: pass dtype=float32", op_name, name(result));
+  TENON_CHECK(is_floating(result), "[{}] expected a floating point dtype, got {}: pass dtype=float32", op_name,
+              name(result));
   return result;
 }
 
@@ -65,15 +66,18 @@ Tensor total_weight(const Targets& targets, const std::optional<Tensor>& weight,
 
 void check_nll(const Tensor& self, const Tensor& target, const std::optional<Tensor>& weight) {
   TENON_CHECK(self.defined() && target.defined(), "[nll_loss] expected a tensor, got an undefined one");
-  TENON_CHECK(self.dim() == 1 || self.dim() == 2, "[nll_loss] expected log-probabilities of one or two dimensions, got {}",
+  TENON_CHECK(self.dim() == 1 || self.dim() == 2,
+              "[nll_loss] expected log-probabilities of one or two dimensions, got {}", self.description());
+  TENON_CHECK(is_floating(self.dtype()), "[nll_loss] expected floating point log-probabilities, got {}",
               self.description());
-  TENON_CHECK(is_floating(self.dtype()), "[nll_loss] expected floating point log-probabilities, got {}", self.description());
-  TENON_CHECK(target.dtype() == kInt64 || target.dtype() == kInt32, "[nll_loss] expected targets of int64 or int32, got {}",
-              target.description());
+  TENON_CHECK(target.dtype() == kInt64 || target.dtype() == kInt32,
+              "[nll_loss] expected targets of int64 or int32, got {}", target.description());
   bool fits = target.dim() == self.dim() - 1 && (target.dim() == 0 || equal(target.size(0), self.size(0)));
-  TENON_CHECK(fits, "[nll_loss] expected a target for each row of {}, got {}", self.description(), target.description());
+  TENON_CHECK(fits, "[nll_loss] expected a target for each row of {}, got {}", self.description(),
+              target.description());
   TENON_CHECK(!weight || (weight->dim() == 1 && equal(weight->size(0), self.size(-1))),
-              "[nll_loss] expected a weight for each of {} classes, got {}", self.size(-1).str(), weight->description());
+              "[nll_loss] expected a weight for each of {} classes, got {}", self.size(-1).str(),
+              weight->description());
 }
 
 Tensor nll(const Tensor& self, const Tensor& target, const std::optional<Tensor>& weight, int64_t reduction,
@@ -123,11 +127,12 @@ Tensor reduced(const Tensor& loss, int64_t reduction, const SymInt& count) {
 }
 
 // Against a distribution over the classes, in the last dimension of both.
-Tensor soft_cross_entropy(const Tensor& logs, const Tensor& target, const std::optional<Tensor>& weight, int64_t reduction,
-                          double label_smoothing) {
+Tensor soft_cross_entropy(const Tensor& logs, const Tensor& target, const std::optional<Tensor>& weight,
+                          int64_t reduction, double label_smoothing) {
   Tensor wanted = target;
   if (label_smoothing > 0) {
-    Tensor share = full(SymInts{}, label_smoothing, TensorOptions(target.dtype(), target.device())) / Scalar(target.size(-1));
+    Tensor share =
+        full(SymInts{}, label_smoothing, TensorOptions(target.dtype(), target.device())) / Scalar(target.size(-1));
     wanted = target * (1 - label_smoothing) + share;
   }
   Tensor loss = -logs * wanted;
@@ -138,8 +143,8 @@ Tensor soft_cross_entropy(const Tensor& logs, const Tensor& target, const std::o
 }
 
 // Against class numbers: rows of logarithms and one number for each.
-Tensor hard_cross_entropy(const Tensor& logs, const Tensor& target, const std::optional<Tensor>& weight, int64_t reduction,
-                          const SymInt& ignore_index, double label_smoothing) {
+Tensor hard_cross_entropy(const Tensor& logs, const Tensor& target, const std::optional<Tensor>& weight,
+                          int64_t reduction, const SymInt& ignore_index, double label_smoothing) {
   Tensor loss = nll_loss(logs, target, weight, reduction, ignore_index);
   if (label_smoothing == 0) return loss;
   Targets targets = read_targets(target, ignore_index);
@@ -152,20 +157,24 @@ Tensor hard_cross_entropy(const Tensor& logs, const Tensor& target, const std::o
 Tensor cross_entropy(const Tensor& self, const Tensor& target, const std::optional<Tensor>& weight, int64_t reduction,
                      const SymInt& ignore_index, double label_smoothing) {
   TENON_CHECK(self.defined() && target.defined(), "[cross_entropy_loss] expected a tensor, got an undefined one");
-  TENON_CHECK(self.dim() > 0, "[cross_entropy_loss] expected logits of at least one dimension, got {}", self.description());
-  TENON_CHECK(label_smoothing >= 0 && label_smoothing <= 1, "[cross_entropy_loss] expected a label smoothing from 0 to 1, got {}",
-              label_smoothing);
+  TENON_CHECK(self.dim() > 0, "[cross_entropy_loss] expected logits of at least one dimension, got {}",
+              self.description());
+  TENON_CHECK(label_smoothing >= 0 && label_smoothing <= 1,
+              "[cross_entropy_loss] expected a label smoothing from 0 to 1, got {}", label_smoothing);
   check_reduction(reduction, "cross_entropy_loss");
   const int64_t class_dim = self.dim() == 1 ? 0 : 1;
   const bool soft = is_floating(target.dtype()) && target.dim() == self.dim();
   TENON_CHECK(soft || !is_floating(target.dtype()),
-              "[cross_entropy_loss] expected class numbers or probabilities for {}, got {}", self.description(), target.description());
-  TENON_CHECK(soft || target.dim() == self.dim() - 1, "[cross_entropy_loss] expected a target for each sample of {}, got {}",
-              self.description(), target.description());
+              "[cross_entropy_loss] expected class numbers or probabilities for {}, got {}", self.description(),
+              target.description());
+  TENON_CHECK(soft || target.dim() == self.dim() - 1,
+              "[cross_entropy_loss] expected a target for each sample of {}, got {}", self.description(),
+              target.description());
   if (soft)
     for (int64_t dim = 0; dim < self.dim(); ++dim)
-      TENON_CHECK(equal(self.size(dim), target.size(dim)), "[cross_entropy_loss] expected probabilities of the shape of {}, got {}",
-                  self.description(), target.description());
+      TENON_CHECK(equal(self.size(dim), target.size(dim)),
+                  "[cross_entropy_loss] expected probabilities of the shape of {}, got {}", self.description(),
+                  target.description());
   // Halves are computed in float32 and rounded once.
   Dtype wide = compute_dtype(self.dtype());
   std::optional<Tensor> weights;
@@ -175,9 +184,12 @@ Tensor cross_entropy(const Tensor& self, const Tensor& target, const std::option
   for (int64_t dim = 0; dim < self.dim(); ++dim)
     if (dim != class_dim) classes_last.push_back(dim);
   classes_last.push_back(class_dim);
-  auto with_classes_last = [&](const Tensor& tensor) { return tensor.dim() <= 2 ? tensor : permute(tensor, classes_last); };
+  auto with_classes_last = [&](const Tensor& tensor) {
+    return tensor.dim() <= 2 ? tensor : permute(tensor, classes_last);
+  };
   if (soft)
-    return soft_cross_entropy(with_classes_last(logs), with_classes_last(target.to(wide)), weights, reduction, label_smoothing)
+    return soft_cross_entropy(with_classes_last(logs), with_classes_last(target.to(wide)), weights, reduction,
+                              label_smoothing)
         .to(self.dtype());
 
   const SymInts shape = target.sym_sizes();
@@ -222,8 +234,8 @@ OPS(loss) {
         TENON_CHECK(self.defined() && target.defined(), "[mse_loss] expected a tensor, got an undefined one");
         check_reduction(reduction, "mse_loss");
         Dtype result = promote(self.dtype(), target.dtype());
-        TENON_CHECK(is_floating(result), "[mse_loss] expected floating point tensors, got {} and {}", self.description(),
-                    target.description());
+        TENON_CHECK(is_floating(result), "[mse_loss] expected floating point tensors, got {} and {}",
+                    self.description(), target.description());
         Tensor difference = self.to(compute_dtype(result)) - target.to(compute_dtype(result));
         Tensor loss = difference * difference;
         return reduced(loss, reduction, loss.numel()).to(result);

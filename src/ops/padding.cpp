@@ -96,8 +96,8 @@ const Tensor& image(const Tensor& self, const SymInts& output_size, std::string_
               str(output_size));
   for (size_t at = 0; at < 2; ++at) {
     TENON_CHECK(expect(output_size[at] > 0), "[{}] expected sizes of at least 1, got {}", op_name, str(output_size));
-    TENON_CHECK(expect(self.size(static_cast<int64_t>(2 + at)) > 0), "[{}] nothing can be interpolated from {}", op_name,
-                self.description());
+    TENON_CHECK(expect(self.size(static_cast<int64_t>(2 + at)) > 0), "[{}] nothing can be interpolated from {}",
+                op_name, self.description());
   }
   return self;
 }

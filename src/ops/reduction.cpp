@@ -52,7 +52,8 @@ OPS(reduction) {
       .reduce(loop::ReduceKind::Sum, sum_dtype)
       .grad("self", saves(), [](Grad& g) { return expand(keep_dims(g.grad(), g), g.sizes("self")); });
   op("sum(Tensor self, *, ScalarType? dtype=None) -> Tensor")
-      .decompose([](const Tensor& self, std::optional<Dtype> dtype) { return sum(self, OptionalInts(), false, dtype); });
+      .decompose(
+          [](const Tensor& self, std::optional<Dtype> dtype) { return sum(self, OptionalInts(), false, dtype); });
   op("mean(Tensor self, *, ScalarType? dtype=None) -> Tensor")
       .decompose([](const Tensor& self, std::optional<Dtype> dtype) { return mean_over(self, {}, false, dtype); });
   op("mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor")

@@ -60,7 +60,8 @@ void define_out(const std::shared_ptr<Row>& row) {
     SymInts expected = result.sym_sizes(), given = target.sym_sizes();
     bool fits = expected.size() == given.size();
     for (size_t dim = 0; fits && dim < given.size(); ++dim) fits = same_size(expected[dim], given[dim]);
-    TENON_CHECK(fits, "[{}] expected an out tensor of shape {}, got {}", call.op.brief_name(), str(expected), target.description());
+    TENON_CHECK(fits, "[{}] expected an out tensor of shape {}, got {}", call.op.brief_name(), str(expected),
+                target.description());
     const dispatch::Value args[] = {dispatch::Value(target), dispatch::Value(result), dispatch::Value(false)};
     dispatch::call_boxed(copy, args);
     call.results.push_back(std::move(target));

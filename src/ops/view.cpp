@@ -28,8 +28,7 @@ SymInts complete_shape(const SymInts& shape, const SymInt& numel, std::string_vi
                 numel.str(), str(shape));
     complete[*unknown] = numel / known;
   } else {
-    TENON_CHECK(same_size(known, numel), "[{}] {} elements do not fit the shape {}", op_name, numel.str(),
-                str(shape));
+    TENON_CHECK(same_size(known, numel), "[{}] {} elements do not fit the shape {}", op_name, numel.str(), str(shape));
   }
   return complete;
 }
@@ -49,9 +48,8 @@ std::optional<SymInts> view_strides(const SymInts& sizes, const SymInts& strides
   SymInt base = strides.back(), chunk = 1, covered = 1;
   for (size_t dim = sizes.size(); dim-- > 0;) {
     chunk *= sizes[dim];
-    bool ends = dim == 0 ||
-                (!is_one(sizes[dim - 1]) && !strides[dim - 1].same(chunk * base) &&
-                 !decide_or(strides[dim - 1] == chunk * base, false));
+    bool ends = dim == 0 || (!is_one(sizes[dim - 1]) && !strides[dim - 1].same(chunk * base) &&
+                             !decide_or(strides[dim - 1] == chunk * base, false));
     if (!ends) continue;
     while (target >= 0) {
       const SymInt& size = shape[static_cast<size_t>(target)];
@@ -95,8 +93,8 @@ std::vector<Expr> reshape_index(ViewIndex& v, const SymInts& from, const SymInts
 Geometry expand_geometry(const Arguments& arguments) {
   const Tensor& self = arguments.tensor("self");
   SymInts shape = arguments["size"].sym_ints(), sizes = self.sym_sizes(), strides = self.sym_strides();
-  TENON_CHECK(shape.size() >= sizes.size(), "[expand] {} cannot be expanded to fewer dimensions: {}", self.description(),
-              str(shape));
+  TENON_CHECK(shape.size() >= sizes.size(), "[expand] {} cannot be expanded to fewer dimensions: {}",
+              self.description(), str(shape));
   SymInts result;
   result.resize(shape.size(), SymInt(0));
   size_t lead = shape.size() - sizes.size();
@@ -110,8 +108,9 @@ Geometry expand_geometry(const Arguments& arguments) {
     if (shape[dim].same(size) || (!is_one(size) && same_size(shape[dim], size))) {
       result[dim] = strides[dim - lead];
     } else {
-      TENON_CHECK(is_one(size) || decide_or(size == 1, false), "[expand] {} cannot be expanded to {}: dimension {} is {}", self.description(),
-                  str(shape), dim, size.str());
+      TENON_CHECK(is_one(size) || decide_or(size == 1, false),
+                  "[expand] {} cannot be expanded to {}: dimension {} is {}", self.description(), str(shape), dim,
+                  size.str());
     }
   }
   return {shape, result, self.sym_storage_offset()};
@@ -120,7 +119,8 @@ Geometry expand_geometry(const Arguments& arguments) {
 Ints permutation(const Arguments& arguments) {
   int64_t rank = arguments.tensor("self").dim();
   Ints dims = arguments["dims"].ints();
-  TENON_CHECK(static_cast<int64_t>(dims.size()) == rank, "[permute] expected {} dimensions, got [{}]", rank, fmt::join(dims, ", "));
+  TENON_CHECK(static_cast<int64_t>(dims.size()) == rank, "[permute] expected {} dimensions, got [{}]", rank,
+              fmt::join(dims, ", "));
   std::vector<bool> seen(dims.size());
   for (int64_t& dim : dims) {
     dim = wrap_dim(dim, rank, "permute");
@@ -168,8 +168,8 @@ Bounds slice_bounds(const Arguments& arguments) {
 SymInt select_index(const Arguments& arguments, int64_t dim) {
   const Tensor& self = arguments.tensor("self");
   SymInt index = arguments["index"].sym_int(), size = self.size(dim);
-  TENON_CHECK(expect(index >= -size) && expect(index < size), "[select] index {} is out of range for dimension {} of {}",
-              index.str(), dim, self.description());
+  TENON_CHECK(expect(index >= -size) && expect(index < size),
+              "[select] index {} is out of range for dimension {} of {}", index.str(), dim, self.description());
   return from_the_end(index, size);
 }
 
@@ -210,7 +210,9 @@ std::vector<Expr> squeeze_index(ViewIndex& v) {
 
 std::vector<Expr> same_index(ViewIndex& v) { return v.index; }
 
-Tensor restore_shape(const Tensor& base, const Tensor& updated, const Arguments&) { return reshape(updated, base.sym_sizes()); }
+Tensor restore_shape(const Tensor& base, const Tensor& updated, const Arguments&) {
+  return reshape(updated, base.sym_sizes());
+}
 
 std::optional<SymInt> optional_number(const dispatch::Value& value) {
   return value.is_none() ? std::nullopt : std::optional<SymInt>(value.sym_int());
@@ -230,12 +232,11 @@ OPS(view) {
             })
       .scatter(restore_shape)
       .grad("self", saves(), [](Grad& g) { return reshape(g.grad(), g.sizes("self")); });
-  op("reshape(Tensor(a) self, SymInt[] shape) -> Tensor(a)")
-      .decompose([](const Tensor& self, const SymInts& shape) {
-        SymInts complete = complete_shape(shape, self.numel(), "reshape");
-        if (view_strides(self.sym_sizes(), self.sym_strides(), complete)) return view(self, complete);
-        return view(clone(self, MemoryFormat::Contiguous), complete);
-      });
+  op("reshape(Tensor(a) self, SymInt[] shape) -> Tensor(a)").decompose([](const Tensor& self, const SymInts& shape) {
+    SymInts complete = complete_shape(shape, self.numel(), "reshape");
+    if (view_strides(self.sym_sizes(), self.sym_strides(), complete)) return view(self, complete);
+    return view(clone(self, MemoryFormat::Contiguous), complete);
+  });
   op("flatten.using_ints(Tensor(a) self, int start_dim=0, int end_dim=-1) -> Tensor(a)")
       .decompose([](const Tensor& self, int64_t start_dim, int64_t end_dim) {
         int64_t start = wrap_dim(start_dim, self.dim(), "flatten"), end = wrap_dim(end_dim, self.dim(), "flatten");
@@ -262,18 +263,16 @@ OPS(view) {
               return index;
             })
       .grad("self", saves(), [](Grad& g) { return sum_to_size(g.grad(), g.sizes("self")); });
-  op("sum_to_size(Tensor self, SymInt[] size) -> Tensor")
-      .decompose([](const Tensor& self, const SymInts& size) {
-        SymInts sizes = self.sym_sizes();
-        TENON_CHECK(size.size() <= sizes.size(), "[sum_to_size] {} cannot be summed to {}", self.description(), str(size));
-        size_t lead = sizes.size() - size.size();
-        Ints dims;
-        for (size_t dim = 0; dim < sizes.size(); ++dim)
-          if (dim < lead || (is_one(size[dim - lead]) && !is_one(sizes[dim])))
-            dims.push_back(static_cast<int64_t>(dim));
-        Tensor result = dims.empty() ? self : sum(self, dims, true, self.dtype());
-        return lead == 0 ? result : view(result, size);
-      });
+  op("sum_to_size(Tensor self, SymInt[] size) -> Tensor").decompose([](const Tensor& self, const SymInts& size) {
+    SymInts sizes = self.sym_sizes();
+    TENON_CHECK(size.size() <= sizes.size(), "[sum_to_size] {} cannot be summed to {}", self.description(), str(size));
+    size_t lead = sizes.size() - size.size();
+    Ints dims;
+    for (size_t dim = 0; dim < sizes.size(); ++dim)
+      if (dim < lead || (is_one(size[dim - lead]) && !is_one(sizes[dim]))) dims.push_back(static_cast<int64_t>(dim));
+    Tensor result = dims.empty() ? self : sum(self, dims, true, self.dtype());
+    return lead == 0 ? result : view(result, size);
+  });
   op("permute(Tensor(a) self, int[] dims) -> Tensor(a)")
       .view(
           [](const Arguments& arguments) {
@@ -305,11 +304,10 @@ OPS(view) {
         for (int64_t dim = 0; dim < self.dim(); ++dim) dims.push_back(dim == a ? b : dim == b ? a : dim);
         return permute(self, dims);
       });
-  op("t(Tensor(a) self) -> Tensor(a)")
-      .decompose([](const Tensor& self) {
-        TENON_CHECK(self.dim() <= 2, "[t] expected at most 2 dimensions, got {}", self.description());
-        return self.dim() < 2 ? alias(self) : permute(self, {1, 0});
-      });
+  op("t(Tensor(a) self) -> Tensor(a)").decompose([](const Tensor& self) {
+    TENON_CHECK(self.dim() <= 2, "[t] expected at most 2 dimensions, got {}", self.description());
+    return self.dim() < 2 ? alias(self) : permute(self, {1, 0});
+  });
   op("squeeze(Tensor(a) self) -> Tensor(a)")
       .view(squeeze_geometry, squeeze_index)
       .scatter(restore_shape)
@@ -331,7 +329,8 @@ OPS(view) {
           },
           [](ViewIndex& v) {
             std::vector<Expr> index = v.index;
-            index.erase(index.begin() + wrap_dim(v.arguments().integer("dim"), static_cast<int64_t>(index.size()), "unsqueeze"));
+            index.erase(index.begin() +
+                        wrap_dim(v.arguments().integer("dim"), static_cast<int64_t>(index.size()), "unsqueeze"));
             return index;
           })
       .scatter(restore_shape)
@@ -414,7 +413,8 @@ OPS(view) {
         // Reads outside the slice are clamped into it and not used.
         inside[dim] = max(builder.pool().constant(0), min(length - 1, floor_div(offset, step)));
         Lane position = builder.index(offset);
-        Lane covered = (position >= builder.index(builder.pool().constant(0))) & (position < builder.index(step * length));
+        Lane covered =
+            (position >= builder.index(builder.pool().constant(0))) & (position < builder.index(step * length));
         if (!is_one(b.step))
           covered = covered & (builder.index(mod(offset, step)) == builder.index(builder.pool().constant(0)));
         if (is_zero(b.length)) return e.load(self, index);
@@ -427,8 +427,8 @@ OPS(view) {
         expected[static_cast<size_t>(b.dim)] = b.length;
         bool fits = expected.size() == given.size();
         for (size_t dim = 0; fits && dim < given.size(); ++dim) fits = same_size(expected[dim], given[dim]);
-        TENON_CHECK(fits && src.dtype() == self.dtype(), "[slice_scatter] expected a source of {}{}, got {}", name(self.dtype()),
-                    str(expected), src.description());
+        TENON_CHECK(fits && src.dtype() == self.dtype(), "[slice_scatter] expected a source of {}{}, got {}",
+                    name(self.dtype()), str(expected), src.description());
         SymInts sizes = self.sym_sizes();
         return std::vector{TensorMeta{sizes, pointwise_strides(sizes, {&self, 1}), self.dtype(), self.device()}};
       })
@@ -439,8 +439,8 @@ OPS(view) {
                                    optional_number(g.argument("end")), g.argument("step").sym_int());
             })
       .grad("src", saves(), [](Grad& g) {
-        return slice(g.grad(), g.argument("dim").integer(), optional_number(g.argument("start")), optional_number(g.argument("end")),
-                     g.argument("step").sym_int());
+        return slice(g.grad(), g.argument("dim").integer(), optional_number(g.argument("start")),
+                     optional_number(g.argument("end")), g.argument("step").sym_int());
       });
   op("select_scatter(Tensor self, Tensor src, int dim, SymInt index) -> Tensor")
       .decompose([](const Tensor& self, const Tensor& src, int64_t dim, const SymInt& index) {
@@ -473,7 +473,8 @@ OPS(view) {
           Expr size = e.integer(tensor->size(static_cast<int64_t>(dim)));
           if (pieces.size() > 1) index[dim] = max(zero, min(size - 1, index[dim] - begin));
           Lane value = cast(e.load(*tensor, index), e.dtype());
-          result = result.defined() ? select(builder.index(e.index(dim)) < builder.index(begin + size), value, result) : value;
+          result = result.defined() ? select(builder.index(e.index(dim)) < builder.index(begin + size), value, result)
+                                    : value;
         }
         return result;
       })
@@ -501,8 +502,8 @@ OPS(view) {
                       tensor.description());
           for (int64_t each = 0; each < tensor.dim(); ++each)
             TENON_CHECK(each == dim || same_size(tensor.size(each), first->size(each)),
-                        "[cat] {} and {} differ in dimension {}, which is not the one joined ({})", first->description(),
-                        tensor.description(), each, dim);
+                        "[cat] {} and {} differ in dimension {}, which is not the one joined ({})",
+                        first->description(), tensor.description(), each, dim);
           total += tensor.size(dim);
         }
         sizes[static_cast<size_t>(dim)] = total;
@@ -541,8 +542,8 @@ OPS(view) {
       })
       .shape([](const Arguments& arguments) {
         const Tensor &self = arguments.tensor("self"), &index = arguments.tensor("index");
-        TENON_CHECK(index.dtype() == kInt64 || index.dtype() == kInt32, "[gather] expected an index of int64 or int32, got {}",
-                    index.description());
+        TENON_CHECK(index.dtype() == kInt64 || index.dtype() == kInt32,
+                    "[gather] expected an index of int64 or int32, got {}", index.description());
         TENON_CHECK(index.dim() == self.dim(), "[gather] expected an index of {} dimensions, got {}", self.dim(),
                     index.description());
         int64_t dim = arguments.dim("dim", self.dim());

@@ -40,11 +40,11 @@ struct Approximation {
   bool any = false;     // functions, and sums in another order
   bool single = false;  // … of float32
   bool sums = false;
-  double terms = 1;       // of the longest sum
-  bool extremum = false;  // of zeros of either sign, any
-  bool half = false;    // a rounding to a half on the way
-  bool breaks = false;  // a comparison or rounding to whole numbers, which may fall on the other side
-  bool wild = false;    // an exponential or a wave of such a value: nothing is left to compare
+  double terms = 1;               // of the longest sum
+  bool extremum = false;          // of zeros of either sign, any
+  bool half = false;              // a rounding to a half on the way
+  bool breaks = false;            // a comparison or rounding to whole numbers, which may fall on the other side
+  bool wild = false;              // an exponential or a wave of such a value: nothing is left to compare
   std::vector<bool> approximate;  // by value
 };
 
@@ -55,29 +55,34 @@ void find_ops(const loop::Block& block, std::span<const int64_t> symbols, double
   for (const loop::Statement& statement : block) {
     if (const auto* inner = std::get_if<std::unique_ptr<loop::Loop>>(&statement)) {
       const loop::Loop& loop = **inner;
-      double times = loop.reduction ? static_cast<double>(std::max<int64_t>(1, sym::evaluate(loop.extent, symbols))) : 1;
+      double times =
+          loop.reduction ? static_cast<double>(std::max<int64_t>(1, sym::evaluate(loop.extent, symbols))) : 1;
       find_ops(loop.body, symbols, terms * times, found);
       continue;
     }
     const loop::Op& op = std::get<loop::Op>(statement);
     bool inherits = false;
-    for (loop::ValueId operand : op.operands) inherits |= operand >= 0 && found.approximate[static_cast<size_t>(operand)];
-    bool combines = op.code == OpCode::Reduce && (op.reduce == loop::ReduceKind::Sum || op.reduce == loop::ReduceKind::Product);
+    for (loop::ValueId operand : op.operands)
+      inherits |= operand >= 0 && found.approximate[static_cast<size_t>(operand)];
+    bool combines =
+        op.code == OpCode::Reduce && (op.reduce == loop::ReduceKind::Sum || op.reduce == loop::ReduceKind::Product);
     if (is_floating(op.dtype) && (combines || loop::traits(op.code).transcendental)) {
       found.any = true;
       found.sums |= combines;
       found.single |= op.dtype == Dtype::Float32;
-      found.wild |= inherits && (op.code == OpCode::Sin || op.code == OpCode::Cos || op.code == OpCode::Tan || op.code == OpCode::Exp ||
-                                 op.code == OpCode::Exp2 || op.code == OpCode::Expm1 || op.code == OpCode::Pow ||
-                                 op.code == OpCode::Sinh || op.code == OpCode::Cosh);
+      found.wild |= inherits && (op.code == OpCode::Sin || op.code == OpCode::Cos || op.code == OpCode::Tan ||
+                                 op.code == OpCode::Exp || op.code == OpCode::Exp2 || op.code == OpCode::Expm1 ||
+                                 op.code == OpCode::Pow || op.code == OpCode::Sinh || op.code == OpCode::Cosh);
       inherits = true;
     }
     if (op.result >= 0) found.approximate[static_cast<size_t>(op.result)] = inherits;
-    found.extremum |= op.code == OpCode::Reduce && (op.reduce == loop::ReduceKind::Max || op.reduce == loop::ReduceKind::Min);
+    found.extremum |=
+        op.code == OpCode::Reduce && (op.reduce == loop::ReduceKind::Max || op.reduce == loop::ReduceKind::Min);
     found.half |= op.has_rounding;
-    found.breaks |= (op.code >= OpCode::Eq && op.code <= OpCode::Ge) || (op.code == OpCode::Cast && !is_floating(op.dtype)) ||
-                    op.code == OpCode::Sign || op.code == OpCode::Floor || op.code == OpCode::Ceil || op.code == OpCode::Trunc ||
-                    op.code == OpCode::Round || op.code == OpCode::FloorDiv || op.code == OpCode::Rem || op.code == OpCode::Mod;
+    found.breaks |=
+        (op.code >= OpCode::Eq && op.code <= OpCode::Ge) || (op.code == OpCode::Cast && !is_floating(op.dtype)) ||
+        op.code == OpCode::Sign || op.code == OpCode::Floor || op.code == OpCode::Ceil || op.code == OpCode::Trunc ||
+        op.code == OpCode::Round || op.code == OpCode::FloorDiv || op.code == OpCode::Rem || op.code == OpCode::Mod;
   }
 }
 
@@ -103,7 +108,8 @@ class Oracle {
     int64_t total = 0;
     for (const loop::Buffer& buffer : kernel.buffers) {
       if (!buffer.extent.defined()) return;
-      extents_.push_back(std::max<int64_t>(0, sym::evaluate(buffer.extent, symbols)));  // below zero if there are no elements
+      extents_.push_back(
+          std::max<int64_t>(0, sym::evaluate(buffer.extent, symbols)));  // below zero if there are no elements
       total += extents_.back();
     }
     if (total > kOracleElements) return;
@@ -144,7 +150,8 @@ class Oracle {
             scale = approximation.sums ? scale + value : std::max(scale, value);
     // Nested sums read elements more than once.
     if (approximation.sums)
-      scale *= std::max(1.0, approximation.terms / static_cast<double>(*std::max_element(extents_.begin(), extents_.end())));
+      scale *=
+          std::max(1.0, approximation.terms / static_cast<double>(*std::max_element(extents_.begin(), extents_.end())));
     int64_t excused = approximate && approximation.breaks ? 1 + extents_[at] / 100 : 0;
     for (size_t i = 0; i < copies_[at].size(); i += step) {
       if (std::memcmp(got + i, expected + i, step) == 0) continue;
@@ -158,8 +165,8 @@ class Oracle {
         if (approximate && (a == b || std::fabs(a - b) <= relative * std::max(std::fabs(b), 0.01 * scale))) continue;
       }
       if (excused-- > 0) continue;
-      TENON_ASSERT(false, "kernel and interpreter differ in buffer {} at element {}: {} and {}\n{}", kernel_.buffers[at].name,
-                   i / step, a, b, loop::to_string(kernel_));
+      TENON_ASSERT(false, "kernel and interpreter differ in buffer {} at element {}: {} and {}\n{}",
+                   kernel_.buffers[at].name, i / step, a, b, loop::to_string(kernel_));
     }
   }
 
@@ -178,7 +185,8 @@ bool oracle_enabled() { return oracle().load(std::memory_order_relaxed); }
 void launch_interpreted(const loop::Kernel& kernel, std::span<void* const> buffers, std::span<const int64_t> integers,
                         std::span<const uint64_t> scalars) {
   int64_t failed = -1;
-  loop::interpret(kernel, {buffers.data(), integers.data(), scalars.data(), 0, loop::parallel_extent(kernel, integers), &failed});
+  loop::interpret(
+      kernel, {buffers.data(), integers.data(), scalars.data(), 0, loop::parallel_extent(kernel, integers), &failed});
   if (failed >= 0) check_failed(kernel, failed);
 }
 
@@ -196,7 +204,8 @@ void launch(const codegen::CompiledKernel& compiled, std::span<void* const> buff
     compiled.entry(buffers.data(), integers.data(), scalars.data(), 0, extent, &failed);
   } else {
     std::atomic<int64_t> first_failure{-1};
-    int64_t grain = compiled.shape.vector() ? 1024 : std::max<int64_t>(1, kParallelWork / 4 * extent / std::max<int64_t>(work, 1));
+    int64_t grain =
+        compiled.shape.vector() ? 1024 : std::max<int64_t>(1, kParallelWork / 4 * extent / std::max<int64_t>(work, 1));
     parallel_for(extent, grain, [&](int64_t begin, int64_t end) {
       int64_t local = -1;
       compiled.entry(buffers.data(), integers.data(), scalars.data(), begin, end, &local);

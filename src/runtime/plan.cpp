@@ -69,7 +69,8 @@ class Run {
   void run(const ViewStep& step) {
     const Tensor& base = slot(step.base);
     SymInt offset = base.storage_offset() + numbers_[static_cast<size_t>(step.offset)];
-    slot(step.slot) = core::make_view(base, SymInts(numbers(step.sizes).span()), SymInts(numbers(step.strides).span()), offset);
+    slot(step.slot) =
+        core::make_view(base, SymInts(numbers(step.sizes).span()), SymInts(numbers(step.strides).span()), offset);
   }
 
   void run(const LaunchStep& step) {
@@ -142,7 +143,7 @@ class Run {
   }
 
   const Plan& plan_;
-  std::span<const int64_t> symbols_;   // the caller's, or ours where steps bind some
+  std::span<const int64_t> symbols_;  // the caller's, or ours where steps bind some
   std::vector<int64_t> own_symbols_;
   SmallVector<Tensor, 16> slots_;
   SmallVector<int64_t, 32> numbers_;
@@ -172,11 +173,12 @@ struct Printer {
     return step.reuse < 0 ? text : text + fmt::format(" in ${}", step.reuse);
   }
   std::string operator()(const ViewStep& step) const {
-    return fmt::format("${} = view ${} {} strides={} offset={}", step.slot, step.base, list(step.sizes), list(step.strides),
-                       expr(step.offset));
+    return fmt::format("${} = view ${} {} strides={} offset={}", step.slot, step.base, list(step.sizes),
+                       list(step.strides), expr(step.offset));
   }
   std::string operator()(const LaunchStep& step) const {
-    return fmt::format("launch {}({}; {})", plan.kernels[step.kernel]->kernel.name, slots(step.buffers), list(step.integers));
+    return fmt::format("launch {}({}; {})", plan.kernels[step.kernel]->kernel.name, slots(step.buffers),
+                       list(step.integers));
   }
   std::string operator()(const CallStep& step) const {
     return fmt::format("{} = call {}({})", slots(step.outputs), step.name, slots(step.inputs));

@@ -34,8 +34,8 @@ graph::Graph decompose(const graph::Graph& graph) {
     recorder.add_input(meta, graph.values[static_cast<size_t>(id)].name, meta);
     inputs.push_back(meta);
   }
-  dispatch::ExcludeKeys below_autograd(KeySet{DispatchKey::Autograd, DispatchKey::ADInplaceOrView, DispatchKey::Functionalize,
-                                              DispatchKey::Capture, DispatchKey::Autocast});
+  dispatch::ExcludeKeys below_autograd(KeySet{DispatchKey::Autograd, DispatchKey::ADInplaceOrView,
+                                              DispatchKey::Functionalize, DispatchKey::Capture, DispatchKey::Autocast});
   graph::TraceMode trace(recorder, needs_parts);
   fake::DynamicSizes sizes(graph.env);
   graph::InterpretOptions options;

@@ -1,9 +1,9 @@
 // The loops of a group.
 //
-// The emitter runs twice. First over the plain iteration space, one loop per dimension, to see every access: that tells whether the
-// group can be emitted at all, which dimension is best innermost, and which dimensions lie densely in every access and become one
-// loop. Then for real: kept dimensions outside, and inside them one loop nest per stage, where a stage computes the reductions (and
-// stores the values) that need nothing but the reductions of earlier stages.
+// The emitter runs twice. First over the plain iteration space, one loop per dimension, to see every access: that tells
+// whether the group can be emitted at all, which dimension is best innermost, and which dimensions lie densely in every
+// access and become one loop. Then for real: kept dimensions outside, and inside them one loop nest per stage, where a
+// stage computes the reductions (and stores the values) that need nothing but the reductions of earlier stages.
 #include "fusion.h"
 
 #include <algorithm>
@@ -58,14 +58,16 @@ class Emitter final {
   // Every access over the plain iteration space.
   std::vector<Access> survey() {
     flat_ = true;
-    for (size_t dim = 0; dim < group_.domain.size(); ++dim) coordinates_.push_back(open(to_kernel(group_.domain[dim]), {}));
+    for (size_t dim = 0; dim < group_.domain.size(); ++dim)
+      coordinates_.push_back(open(to_kernel(group_.domain[dim]), {}));
     survey_axes_ = coordinates_;
     for (ValueId root : group_.roots) {
       if (is_reduction(root))
         emit(reduction_source(root), coordinates_);
       else
         store(root, emit_body(root, own_index(root)));
-      if (is_reduction(root) && schedule_.state(root).stored) store(root, builder_.constant(int64_t{0}, lane_dtype(root)));
+      if (is_reduction(root) && schedule_.state(root).stored)
+        store(root, builder_.constant(int64_t{0}, lane_dtype(root)));
     }
     std::vector<Access> accesses;
     // The loops are still open: their blocks hang in the builder's scopes until they end.
@@ -83,7 +85,8 @@ class Emitter final {
   EmittedKernel run(const Axes& axes);
 
  private:
-  // ---- Values -------------------------------------------------------------------------------------------------------------
+  // ---- Values
+  // -------------------------------------------------------------------------------------------------------------
 
   bool is_reduction(ValueId id) const {
     const ValueState& state = schedule_.state(id);
@@ -97,8 +100,9 @@ class Emitter final {
   loop::ReduceKind reduce_kind(ValueId id) const {
     loop::ReduceKind kind = schedule_.state(id).row->reduction.kind;
     if (lane_dtype(id) != kBool) return kind;
-    return kind == loop::ReduceKind::Min || kind == loop::ReduceKind::Product || kind == loop::ReduceKind::All ? loop::ReduceKind::All
-                                                                                                               : loop::ReduceKind::Any;
+    return kind == loop::ReduceKind::Min || kind == loop::ReduceKind::Product || kind == loop::ReduceKind::All
+               ? loop::ReduceKind::All
+               : loop::ReduceKind::Any;
   }
   ValueId reduction_source(ValueId id) const { return std::get<ValueId>(schedule_.state(id).node->args[0]); }
   Dtype dtype_of(ValueId id) const { return graph_.meta(id).dtype(); }
@@ -141,7 +145,8 @@ class Emitter final {
     return levels_[id] = result;
   }
 
-  // ---- Numbers ------------------------------------------------------------------------------------------------------------
+  // ---- Numbers
+  // ------------------------------------------------------------------------------------------------------------
 
   sym::ExprPool& builder_pool() const { return const_cast<loop::Builder&>(builder_).pool(); }
 
@@ -190,7 +195,8 @@ class Emitter final {
     if (schedule_.options.scalar_parameters) {
       auto [found, added] = number_parameters_.try_emplace({&node, at}, -1);
       if (added) {
-        found->second = builder_.scalar(fmt::format("{}", node.op->schema().arguments[at].name), scalar.is_real() ? kFloat64 : kInt64);
+        found->second = builder_.scalar(fmt::format("{}", node.op->schema().arguments[at].name),
+                                        scalar.is_real() ? kFloat64 : kInt64);
         runtime::ScalarSource source;
         source.index = static_cast<int32_t>(at);
         double real = scalar.is_real() ? scalar.real() : 0;
@@ -216,7 +222,8 @@ class Emitter final {
     return loop::cast(builder_.parameter(found->second), dtype);
   }
 
-  // ---- Memory -------------------------------------------------------------------------------------------------------------
+  // ---- Memory
+  // -------------------------------------------------------------------------------------------------------------
 
   // Elements that a tensor of these sizes and strides may address.
   Expr extent_of(const SymInts& sizes, const SymInts& strides) {
@@ -228,7 +235,8 @@ class Emitter final {
     if (extent == count) return extent;
     // With gaps, a size of 0 does not show in the sum.
     for (const SymInt& each : sizes)
-      if (Expr size = to_kernel(each); builder_pool().range(size).min <= 0) extent = extent * min(size, builder_pool().constant(1));
+      if (Expr size = to_kernel(each); builder_pool().range(size).min <= 0)
+        extent = extent * min(size, builder_pool().constant(1));
     return extent;
   }
 
@@ -261,7 +269,8 @@ class Emitter final {
     builder_.store(buffer_of(id, loop::BufferRole::Out), address(id, index), value);
   }
 
-  // ---- Expressions --------------------------------------------------------------------------------------------------------
+  // ---- Expressions
+  // --------------------------------------------------------------------------------------------------------
 
   using MemoKey = std::pair<ValueId, std::vector<const sym::ExprNode*>>;
 
@@ -295,7 +304,8 @@ class Emitter final {
     if (state.source != graph::kNoValue) return emit(state.source, source_index(state, index));
     if (in_group(id)) {
       if (index != own_index(id))
-        throw Refused{fmt::format("%{} is read at another position than where it is made", graph_.values[static_cast<size_t>(id)].name)};
+        throw Refused{fmt::format("%{} is read at another position than where it is made",
+                                  graph_.values[static_cast<size_t>(id)].name)};
       if (is_reduction(id)) {
         if (flat_) return builder_.constant(int64_t{0}, lane_dtype(id));
         auto found = reduced_.find(id);
@@ -384,8 +394,12 @@ class Emitter final {
   class ElementContext final : public ops::Element {
    public:
     ElementContext(Emitter& emitter, ValueId id, const std::vector<Expr>& index)
-        : emitter_(emitter), node_(*emitter.schedule_.state(id).node), id_(id), index_(index),
-          values_(node_values(emitter.graph_, node_)), arguments_(*node_.op, values_) {}
+        : emitter_(emitter),
+          node_(*emitter.schedule_.state(id).node),
+          id_(id),
+          index_(index),
+          values_(node_values(emitter.graph_, node_)),
+          arguments_(*node_.op, values_) {}
 
     loop::Builder& builder() override { return emitter_.builder_; }
     const ops::Arguments& arguments() const override { return arguments_; }
@@ -437,14 +451,16 @@ class Emitter final {
     if (added) {
       int use = static_cast<int>(random_nodes_.size());
       random_nodes_.push_back(&node);
-      found->second = {builder_.scalar(fmt::format("seed{}", use), kInt64), builder_.scalar(fmt::format("offset{}", use), kInt64)};
+      found->second = {builder_.scalar(fmt::format("seed{}", use), kInt64),
+                       builder_.scalar(fmt::format("offset{}", use), kInt64)};
       scalars_.push_back({runtime::ScalarSource::Kind::Seed, 0, use});
       scalars_.push_back({runtime::ScalarSource::Kind::Offset, 0, use});
     }
     return {builder_.parameter(found->second.first), builder_.parameter(found->second.second)};
   }
 
-  // ---- Loops --------------------------------------------------------------------------------------------------------------
+  // ---- Loops
+  // --------------------------------------------------------------------------------------------------------------
 
   Expr open(Expr extent, loop::LoopFlags flags) {
     memo_.emplace_back();
@@ -547,7 +563,8 @@ Axes Emitter::choose_axes(const std::vector<Access>& accesses) {
     if (group_.domain[dim].is_constant(1)) continue;
     (group_.reduced[dim] ? reduced : kept).push_back(dim);
     for (size_t at = 0; at < accesses.size(); ++at)
-      if (coefficients[at][dim].defined() && coefficients[at][dim].is_constant(1)) score[dim] += accesses[at].store ? 2 : 1;
+      if (coefficients[at][dim].defined() && coefficients[at][dim].is_constant(1))
+        score[dim] += accesses[at].store ? 2 : 1;
     if (!innermost || score[dim] >= score[*innermost]) innermost = dim;
   }
   auto move_last = [&](std::vector<size_t>& dims) {
@@ -621,7 +638,8 @@ void Emitter::emit_stage(int stage, const Axes& axes) {
     const Axis& axis = axes.reduced[at];
     bool last = at + 1 == axes.reduced.size();
     if (last) hoist_before(axis, targets);
-    set_coordinates(axis, open(extent_of(axis), {.vector = last && axes.vector_reduced, .reduction = !reductions.empty()}));
+    set_coordinates(axis,
+                    open(extent_of(axis), {.vector = last && axes.vector_reduced, .reduction = !reductions.empty()}));
   }
   std::vector<Lane> partial;
   for (ValueId root : reductions) {

@@ -22,7 +22,8 @@ Expr to_expr(const Graph& graph, const SymInt& number) { return number.to_expr(*
 
 std::vector<Expr> size_exprs(const Graph& graph, ValueId id) {
   std::vector<Expr> sizes;
-  for (const SymInt& size : graph.meta(id).sym_sizes()) sizes.push_back(graph.env->pool().simplify(to_expr(graph, size)));
+  for (const SymInt& size : graph.meta(id).sym_sizes())
+    sizes.push_back(graph.env->pool().simplify(to_expr(graph, size)));
   return sizes;
 }
 
@@ -34,7 +35,8 @@ dispatch::Values node_values(const Graph& graph, const Node& node) {
     } else if (const auto* list = std::get_if<graph::ValueList>(&argument)) {
       if (list->optional) {
         std::vector<std::optional<Tensor>> metas;
-        for (ValueId each : list->ids) metas.push_back(each == graph::kNoValue ? std::nullopt : std::optional<Tensor>(graph.meta(each)));
+        for (ValueId each : list->ids)
+          metas.push_back(each == graph::kNoValue ? std::nullopt : std::optional<Tensor>(graph.meta(each)));
         values.push_back(dispatch::Value(metas).own());
         continue;
       }
@@ -54,7 +56,8 @@ constexpr size_t kMaxRoots = 24;  // of one kernel: more would spill registers a
 
 class Fuser {
  public:
-  Fuser(const Graph& graph, const Options& options) : schedule_(graph, options), graph_(graph), users_(graph::users_of(graph)) {}
+  Fuser(const Graph& graph, const Options& options)
+      : schedule_(graph, options), graph_(graph), users_(graph::users_of(graph)) {}
 
   Schedule run() {
     describe_values();
@@ -112,7 +115,8 @@ class Fuser {
   }
 
   void choose_roots() {
-    for (const graph::Argument& output : graph_.outputs) graph::each_reference(output, [&](ValueId id) { make_root(id); });
+    for (const graph::Argument& output : graph_.outputs)
+      graph::each_reference(output, [&](ValueId id) { make_root(id); });
     for (const Node& node : graph_.nodes) {
       const ops::Row* row = &row_for(*node.op);
       bool opaque = row->kind == ops::Kind::Opaque;  // also: not in the table
@@ -160,8 +164,8 @@ class Fuser {
     // A product whose only reader is a ReLU hands its epilogue to the library.
     ValueId result = node.outputs.empty() ? graph::kNoValue : node.outputs[0];
     const auto& name = node.op->schema().name;
-    if (schedule_.options.fuse && (name == "addmm" || name == "mm") && users_[static_cast<size_t>(result)].size() == 1 &&
-        !is_output(result)) {
+    if (schedule_.options.fuse && (name == "addmm" || name == "mm") &&
+        users_[static_cast<size_t>(result)].size() == 1 && !is_output(result)) {
       const Node& user = graph_.nodes[static_cast<size_t>(users_[static_cast<size_t>(result)][0])];
       if (user.op->schema().name == "relu") {
         group.relu = true;
@@ -171,7 +175,8 @@ class Fuser {
       }
     }
     for (ValueId id : group.roots) schedule_.state(id).step = static_cast<int>(schedule_.groups.size());
-    for (const graph::Binding& binding : node.binds) symbol_step_[binding.symbol] = static_cast<int>(schedule_.groups.size());
+    for (const graph::Binding& binding : node.binds)
+      symbol_step_[binding.symbol] = static_cast<int>(schedule_.groups.size());
     schedule_.groups.push_back(std::move(group));
   }
 
@@ -231,7 +236,8 @@ class Fuser {
       return joined;
     }
     if (!group.has_reduction() || single.has_reduction()) return std::nullopt;
-    // A pointwise root over what the reduction leaves: the kept dimensions, with or without ones in place of the reduced.
+    // A pointwise root over what the reduction leaves: the kept dimensions, with or without ones in place of the
+    // reduced.
     std::vector<Expr> kept, with_ones;
     for (size_t dim = 0; dim < group.domain.size(); ++dim) {
       if (!group.reduced[dim]) kept.push_back(group.domain[dim]);
@@ -257,7 +263,8 @@ class Fuser {
           schedule_.groups[static_cast<size_t>(at)] = std::move(*joined);
           return;
         }
-        TENON_LOG(Fusion, "%{} not fused with step {}: {}", graph_.values[static_cast<size_t>(id)].name, at, decision.why());
+        TENON_LOG(Fusion, "%{} not fused with step {}: {}", graph_.values[static_cast<size_t>(id)].name, at,
+                  decision.why());
         schedule_.refusals.push_back(std::move(decision));
       }
     schedule_.state(id).step = static_cast<int>(schedule_.groups.size());

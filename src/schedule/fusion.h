@@ -1,8 +1,9 @@
 // What fusion decides: which values get memory, and which kernels compute them.
 //
-// Every pointwise, element and view value starts virtual: an expression that its readers inline. A *root* gets memory: outputs of the
-// graph, operands of opaque calls, reductions, and values that several nodes read. Roots are put, in order, into steps; a step is an
-// opaque call or a group of roots that one loop nest computes. A root whose readers all sit in its own group loses its memory again.
+// Every pointwise, element and view value starts virtual: an expression that its readers inline. A *root* gets memory:
+// outputs of the graph, operands of opaque calls, reductions, and values that several nodes read. Roots are put, in
+// order, into steps; a step is an opaque call or a group of roots that one loop nest computes. A root whose readers all
+// sit in its own group loses its memory again.
 #pragma once
 
 #include <tenon/graph/graph.h>
@@ -20,22 +21,22 @@ using graph::ValueId;
 using sym::Expr;
 
 struct ValueState {
-  const Node* node = nullptr;      // null: an input
+  const Node* node = nullptr;  // null: an input
   const ops::Row* row = nullptr;
-  ValueId base = graph::kNoValue;  // of a view: the value whose memory it shows; else itself
+  ValueId base = graph::kNoValue;    // of a view: the value whose memory it shows; else itself
   ValueId source = graph::kNoValue;  // of a view: what it views
-  bool root = false;               // computed by a step of its own right
-  bool stored = false;             // has memory
-  int step = -1;                   // the step that computes a root
+  bool root = false;                 // computed by a step of its own right
+  bool stored = false;               // has memory
+  int step = -1;                     // the step that computes a root
 };
 
 // One loop nest, or one opaque call.
 struct Group {
-  const Node* call = nullptr;        // the opaque call; then `roots` are its outputs
-  bool relu = false;                 // the call applies max(x, 0) to its result; `roots[0]` is that result
+  const Node* call = nullptr;  // the opaque call; then `roots` are its outputs
+  bool relu = false;           // the call applies max(x, 0) to its result; `roots[0]` is that result
   std::vector<ValueId> roots;
-  std::vector<Expr> domain;          // extents of the iteration space, in the graph's pool
-  std::vector<bool> reduced;         // by dimension; all false: no reduction
+  std::vector<Expr> domain;   // extents of the iteration space, in the graph's pool
+  std::vector<bool> reduced;  // by dimension; all false: no reduction
   bool has_reduction() const { return std::find(reduced.begin(), reduced.end(), true) != reduced.end(); }
 };
 
@@ -57,7 +58,8 @@ void remove_identities(Graph& graph);
 
 Schedule fuse(const Graph& graph, const Options& options);
 
-// The row of an operator; an operator that is not in the table (a custom one) is opaque: its kernel is called through the dispatcher.
+// The row of an operator; an operator that is not in the table (a custom one) is opaque: its kernel is called through
+// the dispatcher.
 const ops::Row& row_for(const dispatch::Operator& op);
 
 // Sizes as expressions of the graph's pool.
@@ -68,9 +70,10 @@ dispatch::Values node_values(const Graph& graph, const Node& node);
 
 struct EmittedKernel {
   loop::Kernel kernel;
-  std::vector<ValueId> buffers;               // what each buffer holds
-  std::vector<Expr> integers;                 // the graph's expressions to pass
-  std::vector<runtime::ScalarSource> scalars; // Expr indices refer to `scalar_exprs`; Seed and Offset to `random_nodes`
+  std::vector<ValueId> buffers;  // what each buffer holds
+  std::vector<Expr> integers;    // the graph's expressions to pass
+  std::vector<runtime::ScalarSource>
+      scalars;  // Expr indices refer to `scalar_exprs`; Seed and Offset to `random_nodes`
   std::vector<Expr> scalar_exprs;
   std::vector<const Node*> random_nodes;
 };

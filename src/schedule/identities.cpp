@@ -1,5 +1,6 @@
-// Operators that change nothing are taken out: x * 1, x / 1, x - 0, a sum with an integer 0, a cast to the dtype that x has. The result's
-// dtype and sizes must be those of the operand, and its bits: x + 0.0 stays, because it turns -0.0 into 0.0.
+// Operators that change nothing are taken out: x * 1, x / 1, x - 0, a sum with an integer 0, a cast to the dtype that x
+// has. The result's dtype and sizes must be those of the operand, and its bits: x + 0.0 stays, because it turns -0.0
+// into 0.0.
 #include "fusion.h"
 
 #include <cmath>
@@ -8,7 +9,8 @@ namespace tenon::schedule {
 namespace {
 
 // The number that a value is known to be in every element.
-std::optional<double> uniform_value(const Graph& graph, const std::vector<const Node*>& producer, const graph::Argument& argument) {
+std::optional<double> uniform_value(const Graph& graph, const std::vector<const Node*>& producer,
+                                    const graph::Argument& argument) {
   if (const auto* constant = std::get_if<dispatch::Value>(&argument)) {
     if (!constant->is_number()) return std::nullopt;
     Scalar scalar = constant->scalar();
@@ -27,7 +29,8 @@ std::optional<double> uniform_value(const Graph& graph, const std::vector<const 
 }
 
 bool alpha_is_one(const Node& node) {
-  return node.args.size() < 3 || (std::holds_alternative<dispatch::Value>(node.args[2]) && std::get<dispatch::Value>(node.args[2]).is_number() &&
+  return node.args.size() < 3 || (std::holds_alternative<dispatch::Value>(node.args[2]) &&
+                                  std::get<dispatch::Value>(node.args[2]).is_number() &&
                                   !std::get<dispatch::Value>(node.args[2]).scalar().is_symbolic() &&
                                   std::get<dispatch::Value>(node.args[2]).scalar().to_double() == 1);
 }
@@ -74,7 +77,8 @@ void remove_identities(Graph& graph) {
   for (size_t id = 0; id < becomes.size(); ++id) becomes[id] = static_cast<ValueId>(id);
   // A result of the graph has memory of its own, and so has what a result looks into.
   std::vector<bool> fixed(graph.values.size());
-  for (const graph::Argument& output : graph.outputs) graph::each_reference(output, [&](ValueId id) { fixed[static_cast<size_t>(id)] = true; });
+  for (const graph::Argument& output : graph.outputs)
+    graph::each_reference(output, [&](ValueId id) { fixed[static_cast<size_t>(id)] = true; });
   for (size_t at = graph.nodes.size(); at-- > 0;) {
     const Node& node = graph.nodes[at];
     if (row_for(*node.op).kind != ops::Kind::View) continue;
@@ -92,7 +96,8 @@ void remove_identities(Graph& graph) {
     }
     for (ValueId id : node.outputs) producer[static_cast<size_t>(id)] = &node;
     ValueId kept = passed_on(graph, producer, node);
-    if (kept != graph::kNoValue && !fixed[static_cast<size_t>(node.outputs[0])]) becomes[static_cast<size_t>(node.outputs[0])] = kept;
+    if (kept != graph::kNoValue && !fixed[static_cast<size_t>(node.outputs[0])])
+      becomes[static_cast<size_t>(node.outputs[0])] = kept;
   }
   graph::remove_dead_code(graph);
 }

@@ -1,4 +1,5 @@
-// Steps of a plan from the groups of a schedule: allocation, launches, calls, and memory taken over from values that have died.
+// Steps of a plan from the groups of a schedule: allocation, launches, calls, and memory taken over from values that
+// have died.
 #include "fusion.h"
 
 #include <tenon/codegen/compile.h>
@@ -15,12 +16,14 @@ namespace {
 
 class Planner {
  public:
-  explicit Planner(const Schedule& schedule) : schedule_(schedule), graph_(schedule.graph), plan_(std::make_shared<runtime::Plan>()) {}
+  explicit Planner(const Schedule& schedule)
+      : schedule_(schedule), graph_(schedule.graph), plan_(std::make_shared<runtime::Plan>()) {}
 
   std::shared_ptr<const runtime::Plan> run() {
     plan_->input_count = graph_.inputs.size();
     slot_of_.assign(graph_.values.size(), -1);
-    for (size_t at = 0; at < graph_.inputs.size(); ++at) slot_of_[static_cast<size_t>(graph_.inputs[at])] = static_cast<runtime::Slot>(at);
+    for (size_t at = 0; at < graph_.inputs.size(); ++at)
+      slot_of_[static_cast<size_t>(graph_.inputs[at])] = static_cast<runtime::Slot>(at);
     next_slot_ = static_cast<runtime::Slot>(graph_.inputs.size());
     emit_kernels();
     find_last_uses();
@@ -42,7 +45,8 @@ class Planner {
       if (seen[static_cast<size_t>(id)] || words >= 6) return;
       seen[static_cast<size_t>(id)] = true;
       const ValueState& state = schedule_.state(id);
-      if (!state.node || (state.root && std::find(group.roots.begin(), group.roots.end(), id) == group.roots.end())) return;
+      if (!state.node || (state.root && std::find(group.roots.begin(), group.roots.end(), id) == group.roots.end()))
+        return;
       graph::each_reference(*state.node, visit);
       if (state.source == graph::kNoValue && words++ < 6) name += "_" + state.node->op->schema().name;
     };
@@ -86,7 +90,8 @@ class Planner {
     for (const loop::Statement& statement : block) {
       if (const auto* inner = std::get_if<std::unique_ptr<loop::Loop>>(&statement)) {
         if (loads((*inner)->body, buffer)) return true;
-      } else if (const loop::Op& op = std::get<loop::Op>(statement); op.code == loop::OpCode::Load && op.buffer == buffer) {
+      } else if (const loop::Op& op = std::get<loop::Op>(statement);
+                 op.code == loop::OpCode::Load && op.buffer == buffer) {
         return true;
       }
     }
@@ -95,7 +100,8 @@ class Planner {
 
   runtime::ExprIndex expr(Expr expression) { return exact_expr(graph_.env->pool().simplify(expression)); }
   runtime::ExprIndex exact_expr(Expr expression) {
-    auto [found, added] = expr_index_.try_emplace(expression, static_cast<runtime::ExprIndex>(plan_->expressions.size()));
+    auto [found, added] =
+        expr_index_.try_emplace(expression, static_cast<runtime::ExprIndex>(plan_->expressions.size()));
     if (added) plan_->expressions.push_back(expression);
     return found->second;
   }
@@ -123,7 +129,8 @@ class Planner {
       }
     }
     for (const graph::Argument& output : graph_.outputs)
-      graph::each_reference(output, [&](ValueId id) { last_use_[static_cast<size_t>(schedule_.state(id).base)] = kForever; });
+      graph::each_reference(output,
+                            [&](ValueId id) { last_use_[static_cast<size_t>(schedule_.state(id).base)] = kForever; });
   }
 
   runtime::Slot slot(ValueId id) {
@@ -134,7 +141,8 @@ class Planner {
     const Tensor& meta = graph_.meta(id);
     SymInt offset = meta.sym_storage_offset() - graph_.meta(base).sym_storage_offset();
     at = next_slot_++;
-    plan_->steps.push_back(runtime::ViewStep{at, slot(base), exprs(meta.sym_sizes()), exprs(meta.sym_strides()), expr(offset)});
+    plan_->steps.push_back(
+        runtime::ViewStep{at, slot(base), exprs(meta.sym_sizes()), exprs(meta.sym_strides()), expr(offset)});
     views_of_[base].push_back(id);
     return at;
   }
@@ -157,7 +165,8 @@ class Planner {
   // Values that no later step reads: their memory goes to the next value of the same size, or back to the allocator.
   void release(size_t at) {
     for (size_t id = 0; id < last_use_.size(); ++id) {
-      if (last_use_[id] != static_cast<int>(at) || schedule_.is_input(static_cast<ValueId>(id)) || slot_of_[id] < 0) continue;
+      if (last_use_[id] != static_cast<int>(at) || schedule_.is_input(static_cast<ValueId>(id)) || slot_of_[id] < 0)
+        continue;
       const Tensor& meta = graph_.meta(static_cast<ValueId>(id));
       for (ValueId view : views_of_[static_cast<ValueId>(id)])
         plan_->steps.push_back(runtime::FreeStep{slot_of_[static_cast<size_t>(view)]});
@@ -166,7 +175,8 @@ class Planner {
         plan_->steps.push_back(runtime::FreeStep{slot_of_[id]});
         continue;
       }
-      free_memory_[graph_.env->pool().simplify(to_expr(graph_, meta.numel() * meta.element_size()))].push_back(slot_of_[id]);
+      free_memory_[graph_.env->pool().simplify(to_expr(graph_, meta.numel() * meta.element_size()))].push_back(
+          slot_of_[id]);
     }
   }
 
@@ -203,11 +213,18 @@ class Planner {
       auto output = [&] { return slot(node.outputs[static_cast<size_t>(binding.output)]); };
       switch (binding.kind) {
         case graph::Binding::Kind::Item:
-          plan_->steps.push_back(runtime::BindStep{Kind::Item, binding.symbol, slot(std::get<ValueId>(node.args[0])), 0});
+          plan_->steps.push_back(
+              runtime::BindStep{Kind::Item, binding.symbol, slot(std::get<ValueId>(node.args[0])), 0});
           break;
-        case graph::Binding::Kind::Size: plan_->steps.push_back(runtime::BindStep{Kind::Size, binding.symbol, output(), binding.dim}); break;
-        case graph::Binding::Kind::Stride: plan_->steps.push_back(runtime::BindStep{Kind::Stride, binding.symbol, output(), binding.dim}); break;
-        case graph::Binding::Kind::Offset: plan_->steps.push_back(runtime::BindStep{Kind::Offset, binding.symbol, output(), 0}); break;
+        case graph::Binding::Kind::Size:
+          plan_->steps.push_back(runtime::BindStep{Kind::Size, binding.symbol, output(), binding.dim});
+          break;
+        case graph::Binding::Kind::Stride:
+          plan_->steps.push_back(runtime::BindStep{Kind::Stride, binding.symbol, output(), binding.dim});
+          break;
+        case graph::Binding::Kind::Offset:
+          plan_->steps.push_back(runtime::BindStep{Kind::Offset, binding.symbol, output(), 0});
+          break;
         case graph::Binding::Kind::Hidden: break;
       }
     }
@@ -217,7 +234,9 @@ class Planner {
     for (size_t at = 0; at < checks.size(); ++at) {
       if (checked_[at]) continue;
       std::vector<int32_t> symbols = sym::symbols_of(checks[at].condition);
-      if (!std::all_of(symbols.begin(), symbols.end(), [&](int32_t id) { return graph_.env->is_backed(id) || bound_in_.contains(id); })) continue;
+      if (!std::all_of(symbols.begin(), symbols.end(),
+                       [&](int32_t id) { return graph_.env->is_backed(id) || bound_in_.contains(id); }))
+        continue;
       checked_[at] = true;
       // As it was asked: what was learnt from it must not answer it.
       plan_->steps.push_back(runtime::CheckStep{exact_expr(checks[at].condition), checks[at]});
@@ -274,7 +293,8 @@ class Planner {
     else if (group.relu)
       step.run = product_with_relu(node);
     else
-      step.run = [row, node](std::span<const Tensor> inputs, std::span<Tensor> outputs, std::span<const int64_t> integers) {
+      step.run = [row, node](std::span<const Tensor> inputs, std::span<Tensor> outputs,
+                             std::span<const int64_t> integers) {
         dispatch::Values values = fill(node, inputs, integers);
         row->opaque.cpu(ops::Arguments(*node.op, values), outputs);
       };
@@ -302,7 +322,8 @@ class Planner {
       } else if (const auto* list = std::get_if<graph::ValueList>(&argument)) {
         if (list->optional) {
           std::vector<std::optional<Tensor>> tensors;
-          for (ValueId each : list->ids) tensors.push_back(each == graph::kNoValue ? std::nullopt : std::optional<Tensor>(inputs[input++]));
+          for (ValueId each : list->ids)
+            tensors.push_back(each == graph::kNoValue ? std::nullopt : std::optional<Tensor>(inputs[input++]));
           values.push_back(dispatch::Value(tensors).own());
           continue;
         }
@@ -337,15 +358,17 @@ class Planner {
       size_t at = 0;
       for (const dispatch::Value& result : results)
         result.each_tensor([&](const Tensor& tensor) {
-          TENON_CHECK(at < outputs.size(), "[{}] gave more tensors than its fake implementation ({})", node.op->name(), outputs.size());
+          TENON_CHECK(at < outputs.size(), "[{}] gave more tensors than its fake implementation ({})", node.op->name(),
+                      outputs.size());
           outputs[at++] = tensor;
         });
-      TENON_CHECK(at == outputs.size(), "[{}] gave {} tensors, its fake implementation {}", node.op->name(), at, outputs.size());
+      TENON_CHECK(at == outputs.size(), "[{}] gave {} tensors, its fake implementation {}", node.op->name(), at,
+                  outputs.size());
     };
   }
 
-  // What a custom operator gave must look like its fake: the rest of the plan relies on those sizes and strides. The look comes after
-  // the symbols that the operator binds are known.
+  // What a custom operator gave must look like its fake: the rest of the plan relies on those sizes and strides. The
+  // look comes after the symbols that the operator binds are known.
   void check_like_fakes(const Node& node, std::vector<runtime::Slot> outputs) {
     runtime::CallStep step;
     step.name = node.op->name() + " is like its fake";
@@ -359,22 +382,25 @@ class Planner {
       for (runtime::ExprIndex at : exprs(meta.sym_sizes())) step.integers.push_back(at);
       for (runtime::ExprIndex at : exprs(meta.sym_strides())) step.integers.push_back(at);
     }
-    step.run = [node, dtypes, ranks](std::span<const Tensor> inputs, std::span<Tensor>, std::span<const int64_t> expected) {
+    step.run = [node, dtypes, ranks](std::span<const Tensor> inputs, std::span<Tensor>,
+                                     std::span<const int64_t> expected) {
       for (size_t at = 0; at < inputs.size(); ++at) {
-        TENON_CHECK(static_cast<size_t>(inputs[at].dim()) == ranks[at], "[{}] result {} is {}, but its fake implementation said {} dimensions",
-                    node.op->name(), at, inputs[at].description(), ranks[at]);
-        check_like_fake(node, at, inputs[at], dtypes[at], expected.first(ranks[at]), expected.subspan(ranks[at], ranks[at]));
+        TENON_CHECK(static_cast<size_t>(inputs[at].dim()) == ranks[at],
+                    "[{}] result {} is {}, but its fake implementation said {} dimensions", node.op->name(), at,
+                    inputs[at].description(), ranks[at]);
+        check_like_fake(node, at, inputs[at], dtypes[at], expected.first(ranks[at]),
+                        expected.subspan(ranks[at], ranks[at]));
         expected = expected.subspan(2 * ranks[at]);
       }
     };
     plan_->steps.push_back(std::move(step));
   }
 
-  static void check_like_fake(const Node& node, size_t at, const Tensor& tensor, Dtype dtype, std::span<const int64_t> sizes,
-                              std::span<const int64_t> strides) {
+  static void check_like_fake(const Node& node, size_t at, const Tensor& tensor, Dtype dtype,
+                              std::span<const int64_t> sizes, std::span<const int64_t> strides) {
     bool same = tensor.defined() && tensor.dtype() == dtype && std::ranges::equal(tensor.sizes(), sizes);
-    TENON_CHECK(same, "[{}] result {} is {}, but its fake implementation said {}[{}]", node.op->name(), at, tensor.description(), name(dtype),
-                fmt::join(sizes, ", "));
+    TENON_CHECK(same, "[{}] result {} is {}, but its fake implementation said {}[{}]", node.op->name(), at,
+                tensor.description(), name(dtype), fmt::join(sizes, ", "));
     for (size_t dim = 0; dim < sizes.size(); ++dim) same &= sizes[dim] <= 1 || tensor.strides()[dim] == strides[dim];
     for (int64_t size : sizes) same |= size == 0;
     TENON_CHECK(same, "[{}] result {} has strides [{}], but its fake implementation said [{}]", node.op->name(), at,
@@ -429,17 +455,17 @@ class Planner {
   std::shared_ptr<runtime::Plan> plan_;
   std::vector<std::optional<EmittedKernel>> emitted_;  // by group
   std::unordered_map<Expr, runtime::ExprIndex> expr_index_;
-  std::vector<runtime::Slot> slot_of_;                 // by value
-  std::vector<int> last_use_;                          // by value: a group's position
-  std::vector<int> uses_;                              // by value: how many groups write or read it
+  std::vector<runtime::Slot> slot_of_;                                // by value
+  std::vector<int> last_use_;                                         // by value: a group's position
+  std::vector<int> uses_;                                             // by value: how many groups write or read it
   std::unordered_map<Expr, std::vector<runtime::Slot>> free_memory_;  // by size in bytes
   std::map<ValueId, std::vector<ValueId>> views_of_;
   std::map<const Node*, int32_t> random_uses_;
   runtime::Slot next_slot_ = 0;
   size_t launched_ = 0;
-  int phases_ = 0;                                     // how many times symbols were bound
-  std::unordered_map<int32_t, int> bound_in_;          // by unbacked symbol
-  std::vector<bool> checked_;                          // by deferred check
+  int phases_ = 0;                             // how many times symbols were bound
+  std::unordered_map<int32_t, int> bound_in_;  // by unbacked symbol
+  std::vector<bool> checked_;                  // by deferred check
 };
 
 }  // namespace

@@ -95,20 +95,12 @@ std::string parse_string(Cursor& cursor) {
     if (cursor.raw_end()) cursor.error(begin, "a string that is never closed");
     c = cursor.raw_take();
     switch (c) {
-      case 'n':
-        value += '\n';
-        break;
-      case 't':
-        value += '\t';
-        break;
-      case 'r':
-        value += '\r';
-        break;
+      case 'n': value += '\n'; break;
+      case 't': value += '\t'; break;
+      case 'r': value += '\r'; break;
       case '\\':
       case '\'':
-      case '"':
-        value += c;
-        break;
+      case '"': value += c; break;
       case 'x': {
         int code = 0;
         for (int i = 0; i < 2; ++i) {
@@ -120,8 +112,7 @@ std::string parse_string(Cursor& cursor) {
         value += static_cast<char>(code);
         break;
       }
-      default:
-        cursor.error(begin, "unknown escape in the string. Known are \\n \\t \\r \\\\ \\' \\\" and \\xNN");
+      default: cursor.error(begin, "unknown escape in the string. Known are \\n \\t \\r \\\\ \\' \\\" and \\xNN");
     }
   }
 }
@@ -215,32 +206,23 @@ Default parse_default(Cursor& cursor, const Type& type) {
     }
   }
   switch (type.kind) {
-    case Kind::Optional:
-      return parse_default(cursor, type.element[0]);
-    case Kind::List:
-      return parse_list_default(cursor, type);
+    case Kind::Optional: return parse_default(cursor, type.element[0]);
+    case Kind::List: return parse_list_default(cursor, type);
     case Kind::Int:
-    case Kind::SymInt:
-      return parse_int_default(cursor);
-    case Kind::Float:
-      return parse_float(cursor);
-    case Kind::Bool:
-      return parse_bool(cursor);
-    case Kind::Str:
-      return parse_string(cursor);
-    case Kind::Scalar:
-      return parse_scalar_default(cursor);
+    case Kind::SymInt: return parse_int_default(cursor);
+    case Kind::Float: return parse_float(cursor);
+    case Kind::Bool: return parse_bool(cursor);
+    case Kind::Str: return parse_string(cursor);
+    case Kind::Scalar: return parse_scalar_default(cursor);
     case Kind::Device:
       // "cuda:1" is no name.
       if (cursor.peek() == '"' || cursor.peek() == '\'') return parse_string(cursor);
       [[fallthrough]];
     case Kind::ScalarType:
     case Kind::Layout:
-    case Kind::MemoryFormat:
-      return NameDefault{std::string(cursor.name(fmt::format("the name of a {}", type.str())))};
+    case Kind::MemoryFormat: return NameDefault{std::string(cursor.name(fmt::format("the name of a {}", type.str())))};
     case Kind::Tensor:
-    case Kind::Generator:
-      break;
+    case Kind::Generator: break;
   }
   cursor.error(begin, fmt::format("a `{0}` has no default but `None`, which needs the type `{0}?`", type.str()));
 }

@@ -62,12 +62,10 @@ std::string print_alias(const Alias& alias) {
 // The alias stands after the base type, inside lists and optionals: `Tensor(a!)?[]`.
 std::string print_type(const Type& type, const std::optional<Alias>& alias) {
   switch (type.kind) {
-    case Kind::Optional:
-      return print_type(type.element[0], alias) + "?";
+    case Kind::Optional: return print_type(type.element[0], alias) + "?";
     case Kind::List:
       return print_type(type.element[0], alias) + (type.length ? fmt::format("[{}]", *type.length) : "[]");
-    default:
-      break;
+    default: break;
   }
   for (const auto& [name, kind] : kBaseTypes) {
     if (kind == type.kind) return std::string(name) + (alias ? print_alias(*alias) : "");

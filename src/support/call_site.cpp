@@ -101,7 +101,8 @@ std::string CallSite::str() const {
     // What is on the stack is where the call returns to: one byte before is the call.
     for (const CodePlace& place : symbolizer(code.file, address - code.base - 1)) {
       if (place.line > 0 && !is_passage(place.file)) return fmt::format("{}:{}", base_name(place.file), place.line);
-      // Without lines, or with those of a function of ours that was inlined without a trace, there is the name of the function.
+      // Without lines, or with those of a function of ours that was inlined without a trace, there is the name of the
+      // function.
       if (!place.function.empty() && !is_ours(place.function)) return place.function;
     }
   }

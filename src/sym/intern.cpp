@@ -219,8 +219,20 @@ Expr ExprPool::symbol(int32_t id) const {
 bool is_index_arithmetic(Expr expr) {
   bool own = false;
   switch (expr.op()) {
-    case Op::Constant: case Op::Add: case Op::Mul: case Op::FloorDiv: case Op::Mod: case Op::Min: case Op::Max:
-    case Op::Eq: case Op::Ne: case Op::Lt: case Op::Le: case Op::And: case Op::Or: case Op::Not: own = true; break;
+    case Op::Constant:
+    case Op::Add:
+    case Op::Mul:
+    case Op::FloorDiv:
+    case Op::Mod:
+    case Op::Min:
+    case Op::Max:
+    case Op::Eq:
+    case Op::Ne:
+    case Op::Lt:
+    case Op::Le:
+    case Op::And:
+    case Op::Or:
+    case Op::Not: own = true; break;
     case Op::Symbol: own = !expr.is_real(); break;
     default: break;
   }

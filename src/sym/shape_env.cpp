@@ -146,8 +146,8 @@ bool ShapeEnv::decide(Expr condition) {
     throw DataDependentError(
         fmt::format("{} expected a condition that sizes decide, got {}, which depends on data{}{}\n"
                     "  to settle it, write check({}) or check({}) before this place",
-                    bracketed_place("decide"), condition.str(), asked_here(), describe_symbols(*this, condition), condition.str(),
-                    logical_not(condition).str()));
+                    bracketed_place("decide"), condition.str(), asked_here(), describe_symbols(*this, condition),
+                    condition.str(), logical_not(condition).str()));
   }
   bool holds = *answer != 0;
   // Not assumed either: what is assumed must be guarded.
@@ -180,10 +180,11 @@ int64_t ShapeEnv::pin_to_hint(Expr expr, Expr simple) {
   }
   if (!value && resolver_ && resolver_(expr)) value = hint(expr);
   if (!value) {
-    throw DataDependentError(fmt::format(
-        "{} expected a number that is known at capture, got {}, which depends on data{}{}\n"
-        "  to settle it, write check({} == ...) before this place",
-        bracketed_place(expr.is_real() ? "double" : "int64_t"), expr.str(), asked_here(), describe_symbols(*this, expr), expr.str()));
+    throw DataDependentError(
+        fmt::format("{} expected a number that is known at capture, got {}, which depends on data{}{}\n"
+                    "  to settle it, write check({} == ...) before this place",
+                    bracketed_place(expr.is_real() ? "double" : "int64_t"), expr.str(), asked_here(),
+                    describe_symbols(*this, expr), expr.str()));
   }
   Expr number = expr.is_real() ? pool_->real_constant(std::bit_cast<double>(*value)) : pool_->constant(*value);
   bool holds = decide(same(expr, number));
@@ -225,7 +226,8 @@ std::string failed_check(const Guard& check, const ShapeEnv& env, std::span<cons
     words.push_back(symbol.is_real() ? fmt::format("{} = {}", symbol.name(), std::bit_cast<double>(bits))
                                      : fmt::format("{} = {}", symbol.name(), bits));
   }
-  return fmt::format("[check] {}: expected {}, got {}", check.asked_by(), check.condition.str(), fmt::join(words, ", "));
+  return fmt::format("[check] {}: expected {}, got {}", check.asked_by(), check.condition.str(),
+                     fmt::join(words, ", "));
 }
 
 void ShapeEnv::check(const SymBool& condition, const std::string& message, const CallSite& site) {

@@ -33,7 +33,8 @@ Expr suppose_sizes(ShapeEnv& env, Expr expr) {
 bool expect(const SymBool& condition) {
   if (std::optional<bool> answer = try_decide(condition)) return *answer;
   ShapeEnv& env = *condition.env();
-  env.check(condition, fmt::format("{} needs {}", ShapeEnv::place().empty() ? "a shape" : ShapeEnv::place(), condition.str()),
+  env.check(condition,
+            fmt::format("{} needs {}", ShapeEnv::place().empty() ? "a shape" : ShapeEnv::place(), condition.str()),
             CallSite::here());
   return true;
 }

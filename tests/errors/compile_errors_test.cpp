@@ -48,7 +48,8 @@ TEST(CompileErrors, ATensorKeptFromAnotherCapture) {
     kept = x * 2;
     return x + 1;
   });
-  EXPECT_NE(error_of([&] { f(ones({2})); }).find("a result of aten::mul.Scalar is still held after the capture"), std::string::npos);
+  EXPECT_NE(error_of([&] { f(ones({2})); }).find("a result of aten::mul.Scalar is still held after the capture"),
+            std::string::npos);
   auto g = compile([&](Tensor x) { return x + kept; });
   EXPECT_NE(error_of([&] { g(ones({2})); }).find("of another capture was used"), std::string::npos);
 }
@@ -65,9 +66,7 @@ TEST(CompileErrors, DifferentiatingTwice) {
   Tensor w = ones({2}).set_requires_grad();
   auto f = compile([&](Tensor x) { return (x * w * w).sum(); });
   Tensor loss = f(ones({2}));
-  EXPECT_EQ(error_of([&] {
-              autograd::grad({loss}, {w}, {ones({}).set_requires_grad()}, true, true);
-            }),
+  EXPECT_EQ(error_of([&] { autograd::grad({loss}, {w}, {ones({}).set_requires_grad()}, true, true); }),
             "[backward] a compiled function cannot be differentiated twice: compile it with backend \"eager\"");
 }
 

@@ -17,14 +17,14 @@ constexpr int64_t kSizes[kSizeSets][3] = {{5, 9, 3}, {6, 17, 4}, {8, 35, 7}};
 
 enum Trait : int {
   kNone = 0,
-  kInexact = 1,     // the order of additions, or a library, decides the last bits
-  kUnstable = 2,    // makes small differences large: not applied to inexact values
+  kInexact = 1,   // the order of additions, or a library, decides the last bits
+  kUnstable = 2,  // makes small differences large: not applied to inexact values
   kBinary = 4,
-  kHalf = 8,        // rounds coarsely
-  kInplace = 16,    // writes to x
-  kBreaks = 32,     // ends a captured graph
-  kMath = 128,      // the interpreter's value may differ in the last bits
-  kData = 64,       // the size of the result depends on the data: ends a graph, unless the switch for it is on
+  kHalf = 8,      // rounds coarsely
+  kInplace = 16,  // writes to x
+  kBreaks = 32,   // ends a captured graph
+  kMath = 128,    // the interpreter's value may differ in the last bits
+  kData = 64,     // the size of the result depends on the data: ends a graph, unless the switch for it is on
 };
 
 struct Operation {
@@ -34,11 +34,10 @@ struct Operation {
 };
 
 // The expression is both the code and its text.
-#define ONE(traits, ...)                                                                                             \
-  {                                                                                                                  \
-    #__VA_ARGS__, traits,                                                                                            \
-        [](const Tensor& x, [[maybe_unused]] const Tensor& y, [[maybe_unused]] int64_t n) -> Tensor { return __VA_ARGS__; } \
-  }
+#define ONE(traits, ...)                                                                                               \
+  {#__VA_ARGS__, traits, [](const Tensor& x, [[maybe_unused]] const Tensor& y, [[maybe_unused]] int64_t n) -> Tensor { \
+     return __VA_ARGS__;                                                                                               \
+   }}
 #define TWO(traits, ...) ONE((traits) | kBinary, __VA_ARGS__)
 
 const std::vector<Operation>& operations() {
@@ -118,7 +117,8 @@ const std::vector<Operation>& operations() {
       ONE(kBreaks | kMath, (graph_break(), cos(x))),
       ONE(kBreaks, (graph_break(), x)),
       ONE(kBreaks, x * flatten(x.to(kFloat64)).slice(0, 0, 1).amax().item()),
-      ONE(kBreaks | kUnstable, bool(flatten(x.to(kFloat64)).slice(0, 0, 1).amax().item<SymFloat>() > 0.0) ? x + 1 : x - 1),
+      ONE(kBreaks | kUnstable,
+          bool(flatten(x.to(kFloat64)).slice(0, 0, 1).amax().item<SymFloat>() > 0.0) ? x + 1 : x - 1),
       ONE(kData | kUnstable, masked_select(x, x > 0.1)),
       ONE(kData | kUnstable, nonzero(x)),
       ONE(kData | kUnstable, index(x, {x > 0.2})),
@@ -146,8 +146,8 @@ std::vector<Tensor> make_inputs(const Program& program, int sizes) {
   for (const Input& input : program.inputs) {
     Ints shape;
     for (int letter : input.shape) shape.push_back(letter < 0 ? 1 : kSizes[sizes][letter]);
-    inputs.push_back(test::make_tensor(shape, input.dtype, static_cast<test::Placement>(input.placement), test::Values::Ordinary,
-                                       program.seed * 1000 + inputs.size()));
+    inputs.push_back(test::make_tensor(shape, input.dtype, static_cast<test::Placement>(input.placement),
+                                       test::Values::Ordinary, program.seed * 1000 + inputs.size()));
   }
   return inputs;
 }
@@ -156,14 +156,16 @@ std::vector<Tensor> make_inputs(const Program& program, int sizes) {
 bool writes_to_shared_elements(const Statement& statement, const std::vector<Tensor>& values) {
   if (!(operations()[statement.operation].traits & kInplace)) return false;
   for (const Tensor& value : values)
-    for (size_t dim = 0; value.is_same_storage(values[static_cast<size_t>(statement.x)]) && dim < static_cast<size_t>(value.dim()); ++dim)
+    for (size_t dim = 0;
+         value.is_same_storage(values[static_cast<size_t>(statement.x)]) && dim < static_cast<size_t>(value.dim());
+         ++dim)
       if (value.strides()[dim] == 0 && value.sizes()[dim] > 1) return true;
   return false;
 }
 
 Tensor run_statement(const Statement& statement, const std::vector<Tensor>& values) {
-  return operations()[statement.operation].run(values[static_cast<size_t>(statement.x)], values[static_cast<size_t>(statement.y)],
-                                               statement.n);
+  return operations()[statement.operation].run(values[static_cast<size_t>(statement.x)],
+                                               values[static_cast<size_t>(statement.y)], statement.n);
 }
 
 // By value: the last statement that reads it; past the end for outputs.
@@ -178,12 +180,13 @@ std::vector<size_t> last_uses(const Program& program) {
 }
 
 bool computes_functions(const Program& program) {
-  return std::any_of(program.statements.begin(), program.statements.end(),
-                     [](const Statement& statement) { return (operations()[statement.operation].traits & kMath) != 0; });
+  return std::any_of(program.statements.begin(), program.statements.end(), [](const Statement& statement) {
+    return (operations()[statement.operation].traits & kMath) != 0;
+  });
 }
 
-// Whether a difference in the last bits of a function may become large; then the interpreter, which computes functions otherwise, is
-// no oracle. Storing a real number in an integer is such a step, and may happen in place.
+// Whether a difference in the last bits of a function may become large; then the interpreter, which computes functions
+// otherwise, is no oracle. Storing a real number in an integer is such a step, and may happen in place.
 bool amplifies(const Program& program) {
   autograd::NoGrad off;
   std::vector<Tensor> values = make_inputs(program, 0);
@@ -241,15 +244,16 @@ std::string gradient_difference(const Program& program, const Tensor& got, const
   return test::difference(got, expected, tolerance(program), rounds_coarsely(program) ? 0.1 : 0.01);
 }
 
-std::string compare(const char* what, const Program& program, const std::vector<Tensor>& got, const std::vector<Tensor>& expected,
-                    bool exact) {
+std::string compare(const char* what, const Program& program, const std::vector<Tensor>& got,
+                    const std::vector<Tensor>& expected, bool exact) {
   for (size_t at = 0; at < expected.size(); ++at) {
     if (got[at].description() != expected[at].description())
       return fmt::format("{} {}: {} instead of {}", what, at, got[at].description(), expected[at].description());
     for (size_t dim = 0; dim < static_cast<size_t>(got[at].dim()); ++dim)
-      if (got[at].numel().plain() > 0 && got[at].sizes()[dim] > 1 && got[at].strides()[dim] != expected[at].strides()[dim])
-        return fmt::format("{} {}: {} has strides {} instead of {}", what, at, got[at].description(), str(got[at].sym_strides()),
-                           str(expected[at].sym_strides()));
+      if (got[at].numel().plain() > 0 && got[at].sizes()[dim] > 1 &&
+          got[at].strides()[dim] != expected[at].strides()[dim])
+        return fmt::format("{} {}: {} has strides {} instead of {}", what, at, got[at].description(),
+                           str(got[at].sym_strides()), str(expected[at].sym_strides()));
     std::string difference =
         exact ? test::difference(got[at], expected[at]) : test::difference(got[at], expected[at], tolerance(program));
     if (!difference.empty()) return fmt::format("{} {}: {}", what, at, difference);
@@ -263,8 +267,8 @@ std::string compare(const std::string& what, const Program& program, const Outco
   return difference.empty() ? "" : what + ": " + difference;
 }
 
-// Gradients of a weighted sum of all results with respect to the floating point inputs; empty where autograd refuses, as it may
-// where a leaf or a saved value is changed in place.
+// Gradients of a weighted sum of all results with respect to the floating point inputs; empty where autograd refuses,
+// as it may where a leaf or a saved value is changed in place.
 template <typename F>
 std::vector<Tensor> gradients(F& function, const Program& program) {
   std::vector<Tensor> inputs = make_inputs(program, 0), leaves;
@@ -275,7 +279,8 @@ std::vector<Tensor> gradients(F& function, const Program& program) {
   uint64_t seed = 5;
   for (const Tensor& result : function(inputs)) {
     if (!result.requires_grad()) continue;
-    Tensor weights = test::make_tensor(Ints(result.sizes()), kFloat64, test::Placement::Contiguous, test::Values::Near, seed++);
+    Tensor weights =
+        test::make_tensor(Ints(result.sizes()), kFloat64, test::Placement::Contiguous, test::Values::Near, seed++);
     total = total + sum(result.to(kFloat64) * weights);
   }
   if (!total.requires_grad()) return {};
@@ -314,14 +319,16 @@ Finding check_gradients(const Program& program, const Function& function) {
     return {};  // a leaf, or a value that backward needs, was changed
   }
   if (expected.empty() || !all_finite(expected)) return {};
-  // Gradients of functions are differences of their values (of tanh, 1 - t²): the interpreter is an oracle only where there are none.
+  // Gradients of functions are differences of their values (of tanh, 1 - t²): the interpreter is an oracle only where
+  // there are none.
   if (computes_functions(program)) runtime::set_oracle(false);
   for (const char* backend : {"inductor", "aot_eager"}) {
     Finding finding{"", options_text(!breaks(program), "Off", backend), {0}, true};
     try {
       auto compiled = compile(function, {.fullgraph = !breaks(program), .dynamic = Dynamic::Off, .backend = backend});
       std::vector<Tensor> got = gradients(compiled, program);
-      if (got.size() != expected.size()) finding.text = fmt::format("gradients by {}: the results do not require any", backend);
+      if (got.size() != expected.size())
+        finding.text = fmt::format("gradients by {}: the results do not require any", backend);
       // Strides of gradients are not promised.
       for (size_t at = 0; at < got.size() && !finding; ++at)
         if (std::string difference = gradient_difference(program, got[at], expected[at]); !difference.empty())
@@ -374,7 +381,8 @@ std::string replace_word(std::string text, char letter, const std::string& by) {
   std::string result;
   auto word = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == ':'; };
   for (size_t at = 0; at < text.size(); ++at) {
-    bool alone = text[at] == letter && (at == 0 || !word(text[at - 1])) && (at + 1 == text.size() || !word(text[at + 1]));
+    bool alone =
+        text[at] == letter && (at == 0 || !word(text[at - 1])) && (at + 1 == text.size() || !word(text[at + 1]));
     result += alone ? by : std::string(1, text[at]);
   }
   return result;
@@ -402,9 +410,11 @@ std::string tensor_text(const Tensor& tensor) {
   Tensor memory = core::make_view(tensor, SymInts{SymInt(count)}, SymInts{SymInt(1)}, 0).to(kFloat64);
   std::vector<std::string> values;
   for (int64_t at = 0; at < count; ++at) values.push_back(number_text(memory.data<double>()[at]));
-  return fmt::format("core::make_view(tensor(std::vector<double>{{{}}}, kFloat64).to(*dtype_from_name(\"{}\")), SymInts{{{}}}, SymInts{{{}}}, {})",
-                     fmt::join(values, ", "), name(tensor.dtype()), fmt::join(tensor.sizes(), ", "), fmt::join(tensor.strides(), ", "),
-                     tensor.storage_offset());
+  return fmt::format(
+      "core::make_view(tensor(std::vector<double>{{{}}}, kFloat64).to(*dtype_from_name(\"{}\")), SymInts{{{}}}, "
+      "SymInts{{{}}}, {})",
+      fmt::join(values, ", "), name(tensor.dtype()), fmt::join(tensor.sizes(), ", "), fmt::join(tensor.strides(), ", "),
+      tensor.storage_offset());
 }
 
 }  // namespace
@@ -424,7 +434,8 @@ std::string source(const Program& program, const Finding& finding) {
   }
   std::vector<std::string> names;
   for (int output : program.outputs) names.push_back(fmt::format("v{}", output));
-  text += fmt::format("  return {{{}}};\n}}\n\nstd::vector<Tensor> inputs([[maybe_unused]] int sizes) {{\n", fmt::join(names, ", "));
+  text += fmt::format("  return {{{}}};\n}}\n\nstd::vector<Tensor> inputs([[maybe_unused]] int sizes) {{\n",
+                      fmt::join(names, ", "));
   for (int sizes = 0; sizes < kSizeSets; ++sizes) {
     if (std::find(finding.calls.begin(), finding.calls.end(), sizes) == finding.calls.end()) continue;
     std::vector<std::string> tensors;
@@ -459,13 +470,15 @@ std::string source(const Program& program, const Finding& finding) {
         "  results.insert(results.end(), in.begin(), in.end());\n"
         "  return results;\n"
         "}\n\n";
-  text += fmt::format("int main() {{\n  auto compiled = compile(function, {{{}}});\n  for (int sizes : {{{}}}) {{\n", finding.options,
-                      fmt::join(finding.calls, ", "));
+  text += fmt::format("int main() {{\n  auto compiled = compile(function, {{{}}});\n  for (int sizes : {{{}}}) {{\n",
+                      finding.options, fmt::join(finding.calls, ", "));
   text +=
       "    std::vector<Tensor> expected = run(function, sizes), got = run(compiled, sizes);\n"
       "    for (size_t at = 0; at < expected.size(); ++at)\n"
-      "      fmt::print(\"sizes {}, {}: eager {}\\n  {}\\ncompiled {}\\n  {}\\n\", sizes, at, expected[at].description(), expected[at].str(),\n"
-      "                 at < got.size() ? got[at].description() : \"nothing\", at < got.size() ? got[at].str() : \"\");\n"
+      "      fmt::print(\"sizes {}, {}: eager {}\\n  {}\\ncompiled {}\\n  {}\\n\", sizes, at, "
+      "expected[at].description(), expected[at].str(),\n"
+      "                 at < got.size() ? got[at].description() : \"nothing\", at < got.size() ? got[at].str() : "
+      "\"\");\n"
       "  }\n}\n";
   return text;
 }
@@ -477,9 +490,11 @@ Program random_program(uint64_t seed) {
     Program program;
     program.seed = seed;
     const std::vector<int> shapes[] = {{0, 1}, {0, 1}, {0, 1}, {0, -1}, {-1, 1}, {1}, {}, {1, 2}, {0, 1, 2}, {0}};
-    const Dtype dtypes[] = {kFloat32, kFloat32, kFloat32, kFloat32, kFloat64, kFloat16, kBFloat16, kInt64, kInt32, kBool, kUInt8};
+    const Dtype dtypes[] = {kFloat32,  kFloat32, kFloat32, kFloat32, kFloat64, kFloat16,
+                            kBFloat16, kInt64,   kInt32,   kBool,    kUInt8};
     for (size_t count = 1 + below(3); count > 0; --count)
-      program.inputs.push_back({shapes[below(std::size(shapes))], dtypes[below(std::size(dtypes))], static_cast<int>(below(10) < 6 ? 0 : below(5))});
+      program.inputs.push_back({shapes[below(std::size(shapes))], dtypes[below(std::size(dtypes))],
+                                static_cast<int>(below(10) < 6 ? 0 : below(5))});
     bool pointwise = below(2) == 0;
     std::vector<Tensor> values = make_inputs(program, 0);
     std::vector<bool> inexact(values.size(), false);
@@ -489,7 +504,10 @@ Program random_program(uint64_t seed) {
       const Operation& operation = operations()[statement.operation];
       if (pointwise && (operation.traits & kInexact)) continue;
       // Recent values more often, so that programs are deep rather than wide.
-      auto pick = [&] { return static_cast<int>(below(2) == 0 ? values.size() - 1 - below(std::min<size_t>(2, values.size())) : below(values.size())); };
+      auto pick = [&] {
+        return static_cast<int>(below(2) == 0 ? values.size() - 1 - below(std::min<size_t>(2, values.size()))
+                                              : below(values.size()));
+      };
       statement.x = pick();
       statement.y = operation.traits & kBinary ? pick() : statement.x;
       bool from_inexact = inexact[static_cast<size_t>(statement.x)] || inexact[static_cast<size_t>(statement.y)];
@@ -524,14 +542,14 @@ namespace {
 
 // Calls `compiled` with each of these size sets, one after the other.
 template <typename F>
-Finding check_calls(const char* what, const Program& program, F& compiled, std::string options, const std::vector<int>& calls,
-                    const std::vector<Outcome>& eager, bool may_refuse = false) {
+Finding check_calls(const char* what, const Program& program, F& compiled, std::string options,
+                    const std::vector<int>& calls, const std::vector<Outcome>& eager, bool may_refuse = false) {
   Finding finding{"", std::move(options), {}, false};
   for (int sizes : calls) {
     finding.calls.push_back(sizes);
     try {
-      finding.text = compare(fmt::format("{}, call {}", what, finding.calls.size()), program, run(compiled, program, sizes),
-                             eager[static_cast<size_t>(sizes)]);
+      finding.text = compare(fmt::format("{}, call {}", what, finding.calls.size()), program,
+                             run(compiled, program, sizes), eager[static_cast<size_t>(sizes)]);
     } catch (const std::exception& error) {
       bool refused = may_refuse && dynamic_cast<const Error*>(&error);
       if (!refused) finding.text = fmt::format("compiled code refuses what eager runs: {}", error.what());
@@ -552,19 +570,25 @@ Finding check(const Program& program) {
     std::vector<Outcome> eager;
     for (int sizes = 0; sizes < kSizeSets; ++sizes) eager.push_back(run(function, program, sizes));
     auto fixed = compile(function, {.fullgraph = whole, .dynamic = Dynamic::Off});
-    if (Finding found = check_calls("compiled", program, fixed, options_text(whole, "Off", "inductor"), {0, 0}, eager)) return found;
+    if (Finding found = check_calls("compiled", program, fixed, options_text(whole, "Off", "inductor"), {0, 0}, eager))
+      return found;
     auto dynamic = compile(function, {.fullgraph = whole, .dynamic = Dynamic::On});
-    if (Finding found = check_calls("dynamic", program, dynamic, options_text(whole, "On", "inductor"), {0, 1, 2}, eager)) return found;
+    if (Finding found =
+            check_calls("dynamic", program, dynamic, options_text(whole, "On", "inductor"), {0, 1, 2}, eager))
+      return found;
     for (const char* backend : {"aot_eager", "eager"}) {
       auto compiled = compile(function, {.fullgraph = whole, .backend = backend});
-      if (Finding found = check_calls(backend, program, compiled, options_text(whole, "Auto", backend), {0}, eager)) return found;
+      if (Finding found = check_calls(backend, program, compiled, options_text(whole, "Auto", backend), {0}, eager))
+        return found;
     }
     if (!whole) {
-      auto unbacked = compile(function, {.dynamic = Dynamic::On, .capture_scalar_outputs = true, .capture_dynamic_output_shape_ops = true});
+      auto unbacked = compile(
+          function, {.dynamic = Dynamic::On, .capture_scalar_outputs = true, .capture_dynamic_output_shape_ops = true});
       // A size from data counts as neither 0 nor 1: a plan may refuse what eager broadcasts, but not get it wrong.
-      if (Finding found = check_calls("unbacked", program, unbacked,
-                                      ".dynamic = Dynamic::On, .capture_scalar_outputs = true, .capture_dynamic_output_shape_ops = true",
-                                      {0, 1, 2}, eager, true))
+      if (Finding found = check_calls(
+              "unbacked", program, unbacked,
+              ".dynamic = Dynamic::On, .capture_scalar_outputs = true, .capture_dynamic_output_shape_ops = true",
+              {0, 1, 2}, eager, true))
         return found;
     }
   }

@@ -420,8 +420,9 @@ std::string difference(const Tensor& got, const Tensor& expected, double relativ
   Closeness notes;
   notes.scale = 1;
   note_scale(expected, notes);
-  return compare(got, expected,
-                 [&](int64_t, double value) { return relative * std::max(std::fabs(value), of_largest * notes.scale); });
+  return compare(got, expected, [&](int64_t, double value) {
+    return relative * std::max(std::fabs(value), of_largest * notes.scale);
+  });
 }
 
 }  // namespace tenon::test

@@ -203,7 +203,8 @@ TEST(AotAutogradFallbackTests, arg_dupe_via_dynamo_recompiles_many_args_param) {
 
 TEST(AotAutogradFallbackTests, arg_dupe_via_dynamo_recompiles_many_args_param_non_tensor_arg) {
   Shifted module;
-  auto f = compile([&](Tensor a, Tensor b, int64_t e, int64_t g) { return module(a, b) * e * g; }, {.backend = "aot_eager"});
+  auto f =
+      compile([&](Tensor a, Tensor b, int64_t e, int64_t g) { return module(a, b) * e * g; }, {.backend = "aot_eager"});
   Tensor a1 = input().clone(), a2 = input().clone(), b2 = input().clone();
   f(a1, a1, int64_t{2}, int64_t{2});
   f(a2, b2, int64_t{2}, int64_t{2});

@@ -139,7 +139,8 @@ TEST(TestCustomOp, data_dependent_compile) {
   Tensor x = tensor({0.f, 3.f, 0.f, 4.f});
   EXPECT_EQ(values(f(x)), (std::vector<double>{1, 3}));
   EXPECT_EQ(counter("graph_breaks").value() - breaks, 1);
-  EXPECT_EQ(f.explain().breaks, std::vector<std::string>{"dynamic shape operator: _tenon_testing::nonzero; with capture_dynamic_output_shape_ops it would be captured"});
+  EXPECT_EQ(f.explain().breaks, std::vector<std::string>{"dynamic shape operator: _tenon_testing::nonzero; with "
+                                                         "capture_dynamic_output_shape_ops it would be captured"});
 }
 
 // The document expects this to fail to be one graph, and so do we: sizes from data break the graph however dynamic it
@@ -150,7 +151,10 @@ TEST(TestCustomOp, data_dependent_nms_dynamic_compile) {
                    {.dynamic = Dynamic::On});
   Tensor boxes = tensor({0.f, 0.f, 2.f, 2.f, 0.f, 0.f, 2.f, 1.9f, 5.f, 5.f, 6.f, 6.f}).view({3, 4});
   EXPECT_EQ(values(f(boxes, tensor({0.5f, 0.9f, 0.7f}), 0.1)), (std::vector<double>{1, 2}));
-  EXPECT_EQ(f.explain().breaks, std::vector<std::string>{"dynamic shape operator: _tenon_testing::nms; with capture_dynamic_output_shape_ops it would be captured"});
+  EXPECT_EQ(
+      f.explain().breaks,
+      std::vector<std::string>{
+          "dynamic shape operator: _tenon_testing::nms; with capture_dynamic_output_shape_ops it would be captured"});
 }
 
 TEST(TestCustomOp, abstract_impl_on_existing_op) {

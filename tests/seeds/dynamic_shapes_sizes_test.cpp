@@ -184,9 +184,10 @@ struct Named {
 
 TEST(TestInductorDynamic, math_ops) {
   const Named functions[] = {
-      {"sqrt", &sqrt, &std::sqrt, 12},  {"sin", &sin, &std::sin, 12},    {"cos", &cos, &std::cos, 12},   {"cosh", &cosh, &std::cosh, 12},
-      {"sinh", &sinh, &std::sinh, 12},  {"tan", &tan, &std::tan, 12},    {"tanh", &tanh, &std::tanh, 12}, {"asin", &asin, &std::asin, -1},
-      {"acos", &acos, &std::acos, -1},  {"atan", &atan, &std::atan, 12}, {"exp", &exp, &std::exp, 12},   {"log", &log, &std::log, 12},
+      {"sqrt", &sqrt, &std::sqrt, 12}, {"sin", &sin, &std::sin, 12},    {"cos", &cos, &std::cos, 12},
+      {"cosh", &cosh, &std::cosh, 12}, {"sinh", &sinh, &std::sinh, 12}, {"tan", &tan, &std::tan, 12},
+      {"tanh", &tanh, &std::tanh, 12}, {"asin", &asin, &std::asin, -1}, {"acos", &acos, &std::acos, -1},
+      {"atan", &atan, &std::atan, 12}, {"exp", &exp, &std::exp, 12},    {"log", &log, &std::log, 12},
   };
   CompileOptions options = kDynamic;
   options.fullgraph = true;
@@ -226,7 +227,9 @@ TEST(TestInductorDynamic, wrapper_codegen_statically_known_int_or_none) {
 }
 
 TEST(TestInductorDynamic, adaptive_max_pool3d_with_indices) {
-  auto function = [](Tensor y, auto size) { return adaptive_max_pool3d(y, Ints{int64_t(size), int64_t(size), int64_t(size)}); };
+  auto function = [](Tensor y, auto size) {
+    return adaptive_max_pool3d(y, Ints{int64_t(size), int64_t(size), int64_t(size)});
+  };
   auto f = compile(function, kDynamic);
   Tensor y = rand({3, 4, 9, 8, 6});
   auto [values, indices] = f(y, 5);

@@ -196,12 +196,15 @@ TEST(TestInductorDynamic, unbacked_save_for_backwards) {
     for (const SymInt& size : sizes) sum += size;
     return sum;
   };
-  auto concatenate = library::custom_op("dynamic_test::cat", [total](Tensor t, SymInts sizes) { return t * t.new_ones({total(sizes.span())}); });
+  auto concatenate = library::custom_op(
+      "dynamic_test::cat", [total](Tensor t, SymInts sizes) { return t * t.new_ones({total(sizes.span())}); });
   concatenate.register_fake([total](Tensor t, SymInts sizes) {
     for (const SymInt& size : sizes) check_is_size(size);
     return t.new_empty({total(sizes.span())});
   });
-  concatenate.register_autograd([](library::AutogradContext&, const Tensor& grad) -> std::vector<AnyValue> { return {AnyValue(grad.sum()), AnyValue()}; });
+  concatenate.register_autograd([](library::AutogradContext&, const Tensor& grad) -> std::vector<AnyValue> {
+    return {AnyValue(grad.sum()), AnyValue()};
+  });
   auto function = [&](Tensor t, Tensor sizes) {
     std::vector<SymInt> each = sizes.tolist<SymInt>();
     return concatenate(t, SymInts{each[0], each[1]}) * t;
@@ -265,7 +268,8 @@ TEST(TestInductorDynamic, unbacked_cat_backwards_save_data_dependent) {
 }
 
 TEST(TestInductorDynamic, dynamic_stride_nobreak) {
-  auto foo = library::custom_op("dynamic_test::strided", [](Tensor x) { return empty_strided({1}, {x.item<int64_t>()}); });
+  auto foo =
+      library::custom_op("dynamic_test::strided", [](Tensor x) { return empty_strided({1}, {x.item<int64_t>()}); });
   foo.register_fake([](Tensor) { return empty_strided({1}, {fake::new_dynamic_size()}); });
   auto f = compile([&](Tensor x) { return empty({foo(x).stride(0)}); }, kUnbacked);
   EXPECT_EQ(f(tensor({3})).sizes()[0], 3);

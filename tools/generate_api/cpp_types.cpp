@@ -64,10 +64,8 @@ bool is_small(Kind kind) {
     case Kind::ScalarType:
     case Kind::Device:
     case Kind::Layout:
-    case Kind::MemoryFormat:
-      return true;
-    default:
-      return false;
+    case Kind::MemoryFormat: return true;
+    default: return false;
   }
 }
 

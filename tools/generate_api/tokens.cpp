@@ -123,19 +123,12 @@ class Tokenizer {
         continue;
       }
       switch (const char c = peek(1)) {
-        case 'n':
-          value += '\n';
-          break;
-        case 't':
-          value += '\t';
-          break;
+        case 'n': value += '\n'; break;
+        case 't': value += '\t'; break;
         case '"':
         case '\'':
-        case '\\':
-          value += c;
-          break;
-        case '\n':
-          break;
+        case '\\': value += c; break;
+        case '\n': break;
         default:
           // Other escapes do not occur in schemas; kept as written, so that the schema parser shows them.
           value += '\\';

@@ -12,7 +12,8 @@ namespace fs = std::filesystem;
 
 int run_cache(const Words& words) {
   const bool clear = words.size() == 1 && words[0] == "clear";
-  if (!words.empty() && !clear) throw UsageError(fmt::format("[cache] expected nothing or 'clear', got '{}'", fmt::join(words, " ")));
+  if (!words.empty() && !clear)
+    throw UsageError(fmt::format("[cache] expected nothing or 'clear', got '{}'", fmt::join(words, " ")));
   std::string folder = tenon::codegen::cache_folder();
   if (folder.empty()) {
     fmt::print("folder: none (TENON_CACHE is empty, or the folder cannot be used)\n");

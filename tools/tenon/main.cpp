@@ -22,7 +22,8 @@ constexpr Command kCommands[] = {
      "  tenon cache                  the object cache: folder, entries, bytes\n"
      "  tenon cache clear            removes its entries\n"},
     {"kernel", tool::run_kernel,
-     "  tenon kernel FILE            parses, verifies and compiles a kernel text; with TENON_DEBUG_DIR set, shows where its\n"
+     "  tenon kernel FILE            parses, verifies and compiles a kernel text; with TENON_DEBUG_DIR set, shows "
+     "where its\n"
      "                               LLVM IR and assembly are\n"},
     {"version", tool::run_version, "  tenon version                version, vector width and target\n"},
 };

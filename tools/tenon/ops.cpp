@@ -45,18 +45,21 @@ std::vector<const dispatch::Operator*> find(const std::string& name) {
     if (op->name() == name || op->name() == "aten::" + name || op->brief_name() == name) found.push_back(op);
   if (!found.empty()) return found;
   std::sort(all.begin(), all.end(), [&](const auto* a, const auto* b) {
-    return std::pair(distance(a->brief_name(), name), a->name()) < std::pair(distance(b->brief_name(), name), b->name());
+    return std::pair(distance(a->brief_name(), name), a->name()) <
+           std::pair(distance(b->brief_name(), name), b->name());
   });
   std::vector<std::string> near;
   for (const dispatch::Operator* op : all)
-    if (near.size() < 3 && std::find(near.begin(), near.end(), op->brief_name()) == near.end()) near.push_back(op->brief_name());
+    if (near.size() < 3 && std::find(near.begin(), near.end(), op->brief_name()) == near.end())
+      near.push_back(op->brief_name());
   fail("[ops] there is no operator '{}': the nearest names are {}", name, fmt::join(near, ", "));
 }
 
 void print_all() {
   for (const dispatch::Operator* op : dispatch::all_operators()) {
     const ops::Row* row = ops::row_of(*op);
-    fmt::print("{:<10} {:<26} {}\n", row ? text_of(row->kind) : "custom", row ? place_of(*row) : "", op->schema().str());
+    fmt::print("{:<10} {:<26} {}\n", row ? text_of(row->kind) : "custom", row ? place_of(*row) : "",
+               op->schema().str());
   }
 }
 

@@ -1,9 +1,9 @@
 // Mutation and views turned into values.
 //
-// A functional tensor stands for a value: a tensor of the layers below, which is never written to. Tensors that look into the same
-// memory share a `FunctionalStorage`, which holds the value of the whole; each remembers by which views it came from it. Writing to one
-// computes a new value, puts it back into the whole by the inverse of the views, and leaves the others to be made anew when they
-// are next read.
+// A functional tensor stands for a value: a tensor of the layers below, which is never written to. Tensors that look
+// into the same memory share a `FunctionalStorage`, which holds the value of the whole; each remembers by which views
+// it came from it. Writing to one computes a new value, puts it back into the whole by the inverse of the views, and
+// leaves the others to be made anew when they are next read.
 #pragma once
 
 #include <tenon/core/tensor.h>
@@ -28,7 +28,7 @@ struct ViewLink {
 struct FunctionalSlot final : public TensorSlot {
   Ref<FunctionalStorage> storage;
   std::vector<ViewLink> chain;
-  Tensor value;            // up to date if `generation` is the storage's
+  Tensor value;  // up to date if `generation` is the storage's
   int64_t generation = 0;
 };
 
@@ -39,8 +39,8 @@ FunctionalSlot* functional_slot(const Tensor& tensor);
 // The value that a functional tensor stands for now.
 Tensor from_functional(const Tensor& tensor);
 bool was_written(const Tensor& tensor);
-// The same with the strides that the tensor shows, as eager would have left it: a value written through a view is dense, and becomes a
-// view of the whole again.
+// The same with the strides that the tensor shows, as eager would have left it: a value written through a view is
+// dense, and becomes a view of the whole again.
 Tensor from_functional_as_shown(const Tensor& tensor);
 
 // While one lives, results of factories are functional too.

@@ -60,10 +60,11 @@ std::vector<Tensor> run_walk(const Walk& walk);
 using EngineInterceptor = std::function<std::optional<std::vector<Tensor>>(const Walk&)>;
 EngineInterceptor set_engine_interceptor(EngineInterceptor interceptor);
 
-// While set on this thread, gradients of tensors are read and set through it: it gives `tensors` as the action is to see them, and takes what
-// the action returns. Returns the one before.
+// While set on this thread, gradients of tensors are read and set through it: it gives `tensors` as the action is to
+// see them, and takes what the action returns. Returns the one before.
 using GradientAction = std::function<std::vector<Tensor>(std::span<const Tensor> tensors)>;
-using GradientInterceptor = std::function<std::vector<Tensor>(const char* why, std::span<const Tensor> tensors, GradientAction action)>;
+using GradientInterceptor =
+    std::function<std::vector<Tensor>(const char* why, std::span<const Tensor> tensors, GradientAction action)>;
 GradientInterceptor set_gradient_interceptor(GradientInterceptor interceptor);
 const GradientInterceptor& gradient_interceptor();
 

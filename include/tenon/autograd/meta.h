@@ -39,8 +39,8 @@ Edge gradient_edge(const Tensor& tensor);
 // Makes `node` the origin of `tensor`, as its next output. Retained gradients and later hooks follow the new history.
 void set_history(const Tensor& tensor, const Ref<Node>& node);
 void set_history(const Tensor& tensor, Edge edge);
-// Gives `tensor` a history that passes its gradient on to `leaf` as it is. A leaf may not be changed in place; a tensor that stands for
-// one in a capture may have to be. Returns the node.
+// Gives `tensor` a history that passes its gradient on to `leaf` as it is. A leaf may not be changed in place; a tensor
+// that stands for one in a capture may have to be. Returns the node.
 Ref<Node> pass_on(const Tensor& tensor, const Tensor& leaf);
 // The tensor was changed in place by the operator of `node`, whose edge `self_edge` (or -1) leads to its old value.
 // Rewrites the base's history if the tensor is a view.

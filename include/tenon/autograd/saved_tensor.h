@@ -25,7 +25,8 @@ class SavedTensorHooksGuard {
   SavedTensorHooksGuard& operator=(const SavedTensorHooksGuard&) = delete;
 };
 
-// While one lives with `on`, nodes keep no tensors: their histories are made for what they tell (who requires grad), not to be walked.
+// While one lives with `on`, nodes keep no tensors: their histories are made for what they tell (who requires grad),
+// not to be walked.
 class DropSavedTensors {
  public:
   explicit DropSavedTensors(bool on);

@@ -1,8 +1,8 @@
 // How the arguments and results of a compiled function are taken apart and put together.
 //
-// A structure of tensors and numbers is flattened into three lists: tensors, which are captured; numbers, which are symbols; constants,
-// each combination of which is compiled for itself. What the user's function sees is rebuilt from the tensors and numbers that the capture
-// gives.
+// A structure of tensors and numbers is flattened into three lists: tensors, which are captured; numbers, which are
+// symbols; constants, each combination of which is compiled for itself. What the user's function sees is rebuilt from
+// the tensors and numbers that the capture gives.
 //
 //   tensors      Tensor
 //   numbers      SymInt, SymFloat, Scalar; an int or a double where the function takes one of these (or `auto`)
@@ -32,7 +32,7 @@ using FlatValues = SmallVector<dispatch::Value, 4>;
 // A call taken apart.
 struct FlatArguments {
   FlatTensors tensors;
-  FlatValues numbers;    // plain Int or Real values
+  FlatValues numbers;  // plain Int or Real values
   FlatValues constants;
 };
 
@@ -56,15 +56,24 @@ struct Supply {
 template <typename T>
 struct Described : std::false_type {};
 
-template <typename T> struct is_vector : std::false_type {};
-template <typename T, typename A> struct is_vector<std::vector<T, A>> : std::true_type {};
-template <typename T> struct is_array : std::false_type {};
-template <typename T, size_t N> struct is_array<std::array<T, N>> : std::true_type {};
-template <typename T> struct is_optional : std::false_type {};
-template <typename T> struct is_optional<std::optional<T>> : std::true_type {};
-template <typename T> struct is_map : std::false_type {};
-template <typename K, typename V, typename... Rest> struct is_map<std::map<K, V, Rest...>> : std::true_type {};
-template <typename K, typename V, typename... Rest> struct is_map<std::unordered_map<K, V, Rest...>> : std::true_type {};
+template <typename T>
+struct is_vector : std::false_type {};
+template <typename T, typename A>
+struct is_vector<std::vector<T, A>> : std::true_type {};
+template <typename T>
+struct is_array : std::false_type {};
+template <typename T, size_t N>
+struct is_array<std::array<T, N>> : std::true_type {};
+template <typename T>
+struct is_optional : std::false_type {};
+template <typename T>
+struct is_optional<std::optional<T>> : std::true_type {};
+template <typename T>
+struct is_map : std::false_type {};
+template <typename K, typename V, typename... Rest>
+struct is_map<std::map<K, V, Rest...>> : std::true_type {};
+template <typename K, typename V, typename... Rest>
+struct is_map<std::unordered_map<K, V, Rest...>> : std::true_type {};
 template <typename T>
 concept TupleLike = requires { std::tuple_size<T>::value; } && !is_array<T>::value;
 template <typename T>
@@ -73,9 +82,11 @@ template <typename T>
 concept Stateless = std::is_class_v<T> && std::is_empty_v<T> && std::is_copy_constructible_v<T>;
 
 template <typename T>
-inline constexpr bool is_number_argument = std::is_same_v<T, SymInt> || std::is_same_v<T, SymFloat> || std::is_same_v<T, Scalar>;
+inline constexpr bool is_number_argument =
+    std::is_same_v<T, SymInt> || std::is_same_v<T, SymFloat> || std::is_same_v<T, Scalar>;
 
-// ---- Arguments -------------------------------------------------------------------------------------------------------------
+// ---- Arguments
+// -------------------------------------------------------------------------------------------------------------
 
 template <typename T>
 void flatten_argument(const T& value, FlatArguments& flat) {
@@ -123,7 +134,8 @@ void flatten_argument(const T& value, FlatArguments& flat) {
     flat.constants.push_back(dispatch::Value(reinterpret_cast<int64_t>(value)));
   } else {
     static_assert(Stateless<T>,
-                  "compile(): an argument must be a tensor, a number, a string, a dtype, a device, a function without state, an optional, vector, "
+                  "compile(): an argument must be a tensor, a number, a string, a dtype, a device, a function without "
+                  "state, an optional, vector, "
                   "array, pair, tuple or map of these, or a structure described by TENON_DESCRIBE");
   }
 }
@@ -177,7 +189,8 @@ T without_tensors(const T& value) {
   return rebuild_argument(value, supply);
 }
 
-// ---- Results ---------------------------------------------------------------------------------------------------------------
+// ---- Results
+// ---------------------------------------------------------------------------------------------------------------
 
 // Results are one list; what belongs to the structure alone (how many, which keys) is part of it as constants.
 template <typename R>
@@ -239,7 +252,8 @@ R rebuild_result(std::span<dispatch::Value>& flat) {
     return map;
   } else if constexpr (Described<R>::value) {
     R result;
-    Described<R>::fields(result, [&](auto&... field) { ((field = rebuild_result<std::remove_cvref_t<decltype(field)>>(flat)), ...); });
+    Described<R>::fields(
+        result, [&](auto&... field) { ((field = rebuild_result<std::remove_cvref_t<decltype(field)>>(flat)), ...); });
     return result;
   } else if constexpr (TupleLike<R>) {
     return [&]<size_t... I>(std::index_sequence<I...>) {
@@ -258,14 +272,16 @@ R rebuild_result(std::span<dispatch::Value>& flat) {
   }
 }
 
-// ---- Numbers ---------------------------------------------------------------------------------------------------------------
+// ---- Numbers
+// ---------------------------------------------------------------------------------------------------------------
 
 // What a plain number becomes where the function takes a symbol.
 template <typename T>
 using Symbolic = std::conditional_t<std::is_floating_point_v<T>, SymFloat,
                                     std::conditional_t<std::is_integral_v<T> && !std::is_same_v<T, bool>, SymInt, T>>;
 
-// The types that the function is called with: from the left, each plain number becomes a symbol if the function can be called so.
+// The types that the function is called with: from the left, each plain number becomes a symbol if the function can be
+// called so.
 template <typename F, typename Done, typename... Rest>
 struct CallTypes;
 template <typename F, typename... Done>
@@ -283,17 +299,18 @@ using call_types = typename CallTypes<F, std::tuple<>, Args...>::type;
 }  // namespace tenon::capture
 
 // Lets a structure be an argument or a result of a compiled function: names its fields. At namespace scope.
-#define TENON_DESCRIBE(Type, ...)                                   \
-  template <>                                                       \
-  struct tenon::capture::Described<Type> : std::true_type {         \
-    template <typename Value, typename Visit>                       \
-    static void fields(Value& value, Visit&& visit) {               \
+#define TENON_DESCRIBE(Type, ...)                                                                \
+  template <>                                                                                    \
+  struct tenon::capture::Described<Type> : std::true_type {                                      \
+    template <typename Value, typename Visit>                                                    \
+    static void fields(Value& value, Visit&& visit) {                                            \
       [&]<typename Self>(Self& self) { TENON_DESCRIBE_VISIT(visit, self, __VA_ARGS__); }(value); \
-    }                                                               \
+    }                                                                                            \
   };
 // Up to eight fields, each as `self.field`.
-#define TENON_DESCRIBE_VISIT(visit, self, ...) \
-  visit(TENON_DESCRIBE_PICK(__VA_ARGS__, TENON_F8, TENON_F7, TENON_F6, TENON_F5, TENON_F4, TENON_F3, TENON_F2, TENON_F1)(self, __VA_ARGS__))
+#define TENON_DESCRIBE_VISIT(visit, self, ...)                                                                 \
+  visit(TENON_DESCRIBE_PICK(__VA_ARGS__, TENON_F8, TENON_F7, TENON_F6, TENON_F5, TENON_F4, TENON_F3, TENON_F2, \
+                            TENON_F1)(self, __VA_ARGS__))
 #define TENON_DESCRIBE_PICK(a, b, c, d, e, f, g, h, name, ...) name
 #define TENON_F1(s, a) s.a
 #define TENON_F2(s, a, ...) s.a, TENON_F1(s, __VA_ARGS__)

@@ -35,7 +35,8 @@ class Compiled {
     } else {
       // Numbers become symbols.
       Seen seen(args...);
-      return std::apply([this](const auto&... each) { return call<std::remove_cvref_t<decltype(each)>...>(each...); }, seen);
+      return std::apply([this](const auto&... each) { return call<std::remove_cvref_t<decltype(each)>...>(each...); },
+                        seen);
     }
   }
 
@@ -62,7 +63,8 @@ class Compiled {
         capture::flatten_result<std::remove_cvref_t<R>>(std::apply(*function_, rebuilt), results);
       return results;
     };
-    std::vector<dispatch::Value> results = state_->call(flat.tensors.span(), flat.numbers.span(), flat.constants.span(), body);
+    std::vector<dispatch::Value> results =
+        state_->call(flat.tensors.span(), flat.numbers.span(), flat.constants.span(), body);
     if constexpr (!std::is_void_v<R>) {
       std::span<dispatch::Value> rest(results);
       return capture::rebuild_result<std::remove_cvref_t<R>>(rest);
@@ -78,12 +80,12 @@ Compiled<F> compile(F function, CompileOptions options = {}) {
   return Compiled<F>(std::move(function), std::move(options));
 }
 
-// Ends the graph that is being captured: what comes before and what comes after are compiled for themselves. Outside of a capture it
-// does nothing.
+// Ends the graph that is being captured: what comes before and what comes after are compiled for themselves. Outside of
+// a capture it does nothing.
 void graph_break(const std::string& why = "graph_break() was called");
 
-// A function that is never captured: in a compiled function it runs on real tensors, between two graphs. It may take and give tensors
-// (and take constants, which are as they were when the call was captured).
+// A function that is never captured: in a compiled function it runs on real tensors, between two graphs. It may take
+// and give tensors (and take constants, which are as they were when the call was captured).
 template <typename F>
 auto disable(F function) {
   return [function]<typename... Args>(const Args&... args) {
@@ -94,18 +96,19 @@ auto disable(F function) {
     capture::FlatArguments flat;
     (capture::flatten_argument(args, flat), ...);
     auto kept = std::make_shared<std::tuple<std::decay_t<Args>...>>(capture::without_tensors(args)...);
-    std::vector<Tensor> results = capture::run_disabled(flat.tensors.span(), [function, kept](std::span<const Tensor> tensors) {
-      capture::Supply supply{tensors, {}};
-      auto rebuilt = capture::rebuild_argument(*kept, supply);
-      std::vector<Tensor> made;
-      if constexpr (std::is_void_v<R>)
-        std::apply(function, rebuilt);
-      else if constexpr (std::is_same_v<R, Tensor>)
-        made.push_back(std::apply(function, rebuilt));
-      else
-        made = std::apply(function, rebuilt);
-      return made;
-    });
+    std::vector<Tensor> results =
+        capture::run_disabled(flat.tensors.span(), [function, kept](std::span<const Tensor> tensors) {
+          capture::Supply supply{tensors, {}};
+          auto rebuilt = capture::rebuild_argument(*kept, supply);
+          std::vector<Tensor> made;
+          if constexpr (std::is_void_v<R>)
+            std::apply(function, rebuilt);
+          else if constexpr (std::is_same_v<R, Tensor>)
+            made.push_back(std::apply(function, rebuilt));
+          else
+            made = std::apply(function, rebuilt);
+          return made;
+        });
     if constexpr (std::is_same_v<R, Tensor>)
       return std::move(results[0]);
     else if constexpr (!std::is_void_v<R>)

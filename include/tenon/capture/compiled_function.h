@@ -1,9 +1,9 @@
 // What stands behind `compile(fn)`: the graphs captured so far, each with the guards under which it may be used.
 //
-// A call looks for an entry whose guards hold and runs it; the user's function does not run. Without one the function is run on fake
-// tensors, its operators are recorded, and the graph is compiled by the backend. Tensors that the function reaches other than
-// through its arguments become inputs too: those in a `Cell` are read again at every call, others are known by their identity and
-// held weakly.
+// A call looks for an entry whose guards hold and runs it; the user's function does not run. Without one the function
+// is run on fake tensors, its operators are recorded, and the graph is compiled by the backend. Tensors that the
+// function reaches other than through its arguments become inputs too: those in a `Cell` are read again at every call,
+// others are known by their identity and held weakly.
 #pragma once
 
 #include <tenon/aot/aot.h>
@@ -28,8 +28,8 @@ enum class Dynamic : uint8_t {
 // Runs a captured graph: given its inputs and the values of its symbols.
 using GraphFunction = aot::GraphFunction;
 
-// "inductor": differentiated ahead of time, fused, compiled. "aot_eager": differentiated ahead of time, then run by the graph
-// interpreter. "eager": the captured graph, run as it is. Or a function of the user's from a graph to a callable.
+// "inductor": differentiated ahead of time, fused, compiled. "aot_eager": differentiated ahead of time, then run by the
+// graph interpreter. "eager": the captured graph, run as it is. Or a function of the user's from a graph to a callable.
 //
 //   Backend looking = [](const graph::Graph& graph) -> GraphFunction {
 //     fmt::print("{}", graph::to_string(graph));
@@ -61,16 +61,18 @@ class Backend {
 //   CompileOptions options{.fullgraph = true, .dynamic = Dynamic::Off, .backend = "aot_eager"};
 //   compile([](Tensor a) { return a + 1; }, options)(x);
 struct CompileOptions {
-  bool fullgraph = false;             // an Error where the function would otherwise be captured as more than one graph
+  bool fullgraph = false;  // an Error where the function would otherwise be captured as more than one graph
   Dynamic dynamic = Dynamic::Auto;
   Backend backend = "inductor";
-  int recompile_limit = 8;            // past it, calls that fit nothing that was compiled run eagerly
-  bool capture_scalar_outputs = false;            // item() gives a symbol instead of ending the graph
-  bool capture_dynamic_output_shape_ops = false;  // nonzero() and the like give a symbolic size instead of ending the graph
-  bool error_on_recompile = false;    // an Error, with the reason, where a second compile would come
-  bool eager_on_backend_error = false;  // a backend that throws makes the call run eagerly, instead of passing the error on
-  bool eager_while_compiling = false; // calls from other threads run eagerly while one compiles, instead of waiting
-  std::vector<std::string> argument_names = {};   // of the tensors, for guards and messages; without: arg0, arg1, …
+  int recompile_limit = 8;              // past it, calls that fit nothing that was compiled run eagerly
+  bool capture_scalar_outputs = false;  // item() gives a symbol instead of ending the graph
+  bool capture_dynamic_output_shape_ops =
+      false;                        // nonzero() and the like give a symbolic size instead of ending the graph
+  bool error_on_recompile = false;  // an Error, with the reason, where a second compile would come
+  bool eager_on_backend_error =
+      false;  // a backend that throws makes the call run eagerly, instead of passing the error on
+  bool eager_while_compiling = false;  // calls from other threads run eagerly while one compiles, instead of waiting
+  std::vector<std::string> argument_names = {};  // of the tensors, for guards and messages; without: arg0, arg1, …
   std::function<void(const std::string& reason)> guard_fail = nullptr;  // told why a call needs a new compile
 };
 
@@ -104,9 +106,9 @@ struct Explanation {
   struct Entry {
     std::string captured, joint, forward, backward;  // graphs; empty where there is none
     std::vector<std::string> guards;
-    bool eager = false;                              // these calls run eagerly
-    int depth = 0;                                   // how many breaks come before
-    std::string why;                                 // the break that ends it; empty: it returns
+    bool eager = false;  // these calls run eagerly
+    int depth = 0;       // how many breaks come before
+    std::string why;     // the break that ends it; empty: it returns
   };
   std::vector<Entry> entries;           // of graphs that follow on a break: behind the one that breaks
   std::vector<std::string> recompiles;  // why each compile after the first was needed
@@ -141,7 +143,8 @@ class CompiledFunction {
 // Whether a capture is running on this thread.
 bool is_capturing();
 // In a capture: ends the graph, runs `action` on the real tensors behind these fakes, and gives fakes of its results.
-std::vector<Tensor> run_disabled(std::span<const Tensor> tensors, std::function<std::vector<Tensor>(std::span<const Tensor>)> action);
+std::vector<Tensor> run_disabled(std::span<const Tensor> tensors,
+                                 std::function<std::vector<Tensor>(std::span<const Tensor>)> action);
 
 }  // namespace capture
 }  // namespace tenon

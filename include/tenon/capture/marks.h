@@ -15,15 +15,16 @@
 
 namespace tenon {
 
-// Size `dim` is a symbol from the first compile on. It is an Error if the function turns out to fix it: the message says where and why.
-// Sizes outside of [min, max] are compiled for themselves.
-void mark_dynamic(const Tensor& tensor, int64_t dim, int64_t min = 2, int64_t max = std::numeric_limits<int64_t>::max());
+// Size `dim` is a symbol from the first compile on. It is an Error if the function turns out to fix it: the message
+// says where and why. Sizes outside of [min, max] are compiled for themselves.
+void mark_dynamic(const Tensor& tensor, int64_t dim, int64_t min = 2,
+                  int64_t max = std::numeric_limits<int64_t>::max());
 // The same as a wish: if the function fixes the size, it is fixed.
 void maybe_mark_dynamic(const Tensor& tensor, int64_t dim);
 // A new value of this size is a new compile, whatever the options say.
 void mark_static(const Tensor& tensor, int64_t dim);
-// The size is a symbol of which nothing is assumed, not even that it is neither 0 nor 1. A question about it that no `check` answers is
-// a DataDependentError.
+// The size is a symbol of which nothing is assumed, not even that it is neither 0 nor 1. A question about it that no
+// `check` answers is a DataDependentError.
 void mark_unbacked(const Tensor& tensor, int64_t dim);
 
 namespace capture {

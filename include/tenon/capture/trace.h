@@ -17,7 +17,8 @@ enum class Tracing : uint8_t {
 };
 
 namespace capture {
-graph::Graph trace_function(std::span<const Tensor> tensors, std::span<const dispatch::Value> numbers, Tracing mode, Body body);
+graph::Graph trace_function(std::span<const Tensor> tensors, std::span<const dispatch::Value> numbers, Tracing mode,
+                            Body body);
 }
 
 template <typename F, typename... Args>

@@ -15,13 +15,13 @@
 namespace tenon::codegen {
 
 struct CompiledKernel {
-  loop::Kernel kernel;        // what was compiled
-  std::string text;           // the same as text
+  loop::Kernel kernel;  // what was compiled
+  std::string text;     // the same as text
   loop::EntryPoint entry = nullptr;
-  std::shared_ptr<void> code; // the memory in which `entry` lies
+  std::shared_ptr<void> code;  // the memory in which `entry` lies
   LaunchShape shape;
-  bool from_cache = false;    // the object came from disk
-  double compile_ms = 0;      // time to get the entry point
+  bool from_cache = false;  // the object came from disk
+  double compile_ms = 0;    // time to get the entry point
 };
 
 using CompiledKernelRef = std::shared_ptr<const CompiledKernel>;
@@ -29,16 +29,17 @@ using CompiledKernelRef = std::shared_ptr<const CompiledKernel>;
 std::vector<CompiledKernelRef> compile_all(std::vector<loop::Kernel> kernels);
 CompiledKernelRef compile(loop::Kernel kernel);
 
-// The widest vectors in use, in bits: what the host has, capped by TENON_ISA (128, 256 or 512). Reading a bad value is an
-// Error that lists the good ones. Tests set it with `set_isa` (0: back to the default); kernels compiled before keep theirs.
+// The widest vectors in use, in bits: what the host has, capped by TENON_ISA (128, 256 or 512). Reading a bad value is
+// an Error that lists the good ones. Tests set it with `set_isa` (0: back to the default); kernels compiled before keep
+// theirs.
 int isa_bits();
 void set_isa(int bits);
 
 // The host's features and the version as they enter the cache key, e.g. "x86-64 avx512f,… tenon 0.1.0".
 std::string target_description();
 
-// Forgets the kernels of this process (those that somebody holds stay valid), so that the next compile goes to the disk or
-// to LLVM again. For tests and benchmarks.
+// Forgets the kernels of this process (those that somebody holds stay valid), so that the next compile goes to the disk
+// or to LLVM again. For tests and benchmarks.
 void forget_loaded_kernels();
 // How many kernels are loaded.
 int64_t loaded_kernel_count();

@@ -1,5 +1,5 @@
-// How a kernel may be split over threads, as a function of its integer parameters; made once, when the kernel is compiled.
-// Without parameters it is two numbers.
+// How a kernel may be split over threads, as a function of its integer parameters; made once, when the kernel is
+// compiled. Without parameters it is two numbers.
 #pragma once
 
 #include <tenon/loop/kernel.h>
@@ -15,9 +15,7 @@ class LaunchShape {
     int64_t extent = 1;  // of the parallel loop; 1 without one
     int64_t work = 1;    // innermost iterations in one iteration of it, roughly
   };
-  Values evaluate(std::span<const int64_t> integers) const {
-    return symbols_ == 0 ? constant_ : run(integers);
-  }
+  Values evaluate(std::span<const int64_t> integers) const { return symbols_ == 0 ? constant_ : run(integers); }
   bool parallel() const { return parallel_; }
   bool vector() const { return vector_; }  // the parallel loop is also the vector loop
 
@@ -26,9 +24,9 @@ class LaunchShape {
 
   bool parallel_ = false, vector_ = false;
   Values constant_;
-  size_t symbols_ = 0;                // of the kernel's pool; 0: the values are constant
-  std::vector<int32_t> symbol_ids_;   // by integer parameter
-  sym::ExprProgram program_;          // extent, work
+  size_t symbols_ = 0;               // of the kernel's pool; 0: the values are constant
+  std::vector<int32_t> symbol_ids_;  // by integer parameter
+  sym::ExprProgram program_;         // extent, work
 };
 
 }  // namespace tenon::codegen

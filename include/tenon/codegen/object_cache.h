@@ -1,10 +1,11 @@
 // The object cache on disk: compiled kernels, keyed by content.
 //
-// The folder is $TENON_CACHE, else the user's cache folder ($XDG_CACHE_HOME or ~/.cache, then /tenon); it is made with mode
-// 0700, and one that belongs to another user is not used. A file is named by the fingerprint of (kernel text, target description) and
-// holds a header with a magic word, the version, the full key, the length and a checksum of the object; an entry that does
-// not check out is ignored with one warning, and replaced. Files are written to a temporary name and renamed. A folder that cannot
-// be made or written: one warning, and everything works without it. TENON_CACHE set to the empty string: no cache.
+// The folder is $TENON_CACHE, else the user's cache folder ($XDG_CACHE_HOME or ~/.cache, then /tenon); it is made with
+// mode 0700, and one that belongs to another user is not used. A file is named by the fingerprint of (kernel text,
+// target description) and holds a header with a magic word, the version, the full key, the length and a checksum of the
+// object; an entry that does not check out is ignored with one warning, and replaced. Files are written to a temporary
+// name and renamed. A folder that cannot be made or written: one warning, and everything works without it. TENON_CACHE
+// set to the empty string: no cache.
 #pragma once
 
 #include <optional>

@@ -1,5 +1,5 @@
-// `Cell<T>`: state that a compiled function may read. A bare variable that a captured function reads is baked into what was
-// compiled; a cell is read again, and guarded, at every call.
+// `Cell<T>`: state that a compiled function may read. A bare variable that a captured function reads is baked into what
+// was compiled; a cell is read again, and guarded, at every call.
 //
 //   Cell<bool> training(true);
 //   auto f = compile([&](Tensor x) { return training.get() ? x * 2 : x; });

@@ -1,5 +1,6 @@
 // Dispatch keys: the layers that a call passes through, from the top. A tensor carries the keys of the layers that
-// concern it; a thread adds and removes keys for a while (see dispatch/modes.h). The highest key of a call is served first.
+// concern it; a thread adds and removes keys for a while (see dispatch/modes.h). The highest key of a call is served
+// first.
 #pragma once
 
 #include <bit>
@@ -11,7 +12,7 @@ namespace tenon {
 
 enum class DispatchKey : uint8_t {
   None,
-  Meta,             // sizes only
+  Meta,  // sizes only
   CUDA,
   CPU,
   Fake,             // sizes only, but speaks as if on its device
@@ -20,7 +21,7 @@ enum class DispatchKey : uint8_t {
   ADInplaceOrView,  // bumps versions, marks views
   Autograd,         // builds the backward graph
   Autocast,
-  Capture,          // records the user's calls
+  Capture,  // records the user's calls
   UserMode,
   Count_,
 };

@@ -19,8 +19,8 @@ enum class Dtype : uint8_t { Bool, UInt8, Int8, Int16, Int32, Int64, Float16, BF
 constexpr int kDtypeCount = 10;
 
 constexpr Dtype kBool = Dtype::Bool, kUInt8 = Dtype::UInt8, kInt8 = Dtype::Int8, kInt16 = Dtype::Int16,
-                kInt32 = Dtype::Int32, kInt64 = Dtype::Int64, kFloat16 = Dtype::Float16,
-                kBFloat16 = Dtype::BFloat16, kFloat32 = Dtype::Float32, kFloat64 = Dtype::Float64;
+                kInt32 = Dtype::Int32, kInt64 = Dtype::Int64, kFloat16 = Dtype::Float16, kBFloat16 = Dtype::BFloat16,
+                kFloat32 = Dtype::Float32, kFloat64 = Dtype::Float64;
 
 struct DtypeTraits {
   std::string_view name;   // "float32"
@@ -31,9 +31,9 @@ struct DtypeTraits {
 };
 
 constexpr DtypeTraits kDtypeTraits[kDtypeCount] = {
-    {"bool", "b8", 1, false, false},    {"uint8", "u8", 1, false, false},  {"int8", "i8", 1, false, true},
-    {"int16", "i16", 2, false, true},   {"int32", "i32", 4, false, true},  {"int64", "i64", 8, false, true},
-    {"float16", "f16", 2, true, true},  {"bfloat16", "bf16", 2, true, true}, {"float32", "f32", 4, true, true},
+    {"bool", "b8", 1, false, false},   {"uint8", "u8", 1, false, false},    {"int8", "i8", 1, false, true},
+    {"int16", "i16", 2, false, true},  {"int32", "i32", 4, false, true},    {"int64", "i64", 8, false, true},
+    {"float16", "f16", 2, true, true}, {"bfloat16", "bf16", 2, true, true}, {"float32", "f32", 4, true, true},
     {"float64", "f64", 8, true, true},
 };
 

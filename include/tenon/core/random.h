@@ -1,5 +1,5 @@
-// The random generator: a seed and an offset. A random operator is a function of both and of the element's position, so that
-// recomputing it repeats it; each use advances the offset.
+// The random generator: a seed and an offset. A random operator is a function of both and of the element's position, so
+// that recomputing it repeats it; each use advances the offset.
 #pragma once
 
 #include <cstdint>

@@ -39,7 +39,7 @@ class Scalar {
     TENON_ASSERT(!is_real(), "{} is real", str());
     return integer_;
   }
-  double real() const { return double(real_); }    // of a Real; a symbolic one is pinned
+  double real() const { return double(real_); }          // of a Real; a symbolic one is pinned
   const SymFloat& real_number() const { return real_; }  // of a Real
   // Of any kind.
   SymFloat sym_real() const { return is_real() ? real_ : SymFloat(integer_); }

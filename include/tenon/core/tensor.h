@@ -71,10 +71,10 @@ class TensorImpl final : public Counted {
   Dtype dtype = Dtype::Float32;
   Device device;
   KeySet keys;
-  Ref<Version> version;                   // null in an inference tensor
-  std::unique_ptr<TensorSlot> autograd;   // autograd room
-  std::unique_ptr<TensorSlot> functional; // aot room: what a functional tensor stands for
-  std::unique_ptr<TensorSlot> marks;      // capture room: dynamic and static marks
+  Ref<Version> version;                    // null in an inference tensor
+  std::unique_ptr<TensorSlot> autograd;    // autograd room
+  std::unique_ptr<TensorSlot> functional;  // aot room: what a functional tensor stands for
+  std::unique_ptr<TensorSlot> marks;       // capture room: dynamic and static marks
 
  protected:
   void release_resources() override;
@@ -152,8 +152,8 @@ class Tensor {
   void retain_grad() const;
   int64_t output_nr() const;
 
-  // Reads one element. In a compiled function the number is a symbol; item<double>() and the like pin it, item<SymInt>(), item<SymFloat>()
-  // and item<SymBool>() do not.
+  // Reads one element. In a compiled function the number is a symbol; item<double>() and the like pin it,
+  // item<SymInt>(), item<SymFloat>() and item<SymBool>() do not.
   //
   //   double sum = x.sum().item<double>();
   //   Scalar same = x.sum().item();
@@ -215,17 +215,48 @@ class Tensor {
 };
 
 // The dtype of a C++ element type.
-template <typename T> struct DtypeOf;
-template <> struct DtypeOf<bool> { static constexpr Dtype value = Dtype::Bool; };
-template <> struct DtypeOf<uint8_t> { static constexpr Dtype value = Dtype::UInt8; };
-template <> struct DtypeOf<int8_t> { static constexpr Dtype value = Dtype::Int8; };
-template <> struct DtypeOf<int16_t> { static constexpr Dtype value = Dtype::Int16; };
-template <> struct DtypeOf<int32_t> { static constexpr Dtype value = Dtype::Int32; };
-template <> struct DtypeOf<int64_t> { static constexpr Dtype value = Dtype::Int64; };
-template <> struct DtypeOf<Half> { static constexpr Dtype value = Dtype::Float16; };
-template <> struct DtypeOf<BFloat16> { static constexpr Dtype value = Dtype::BFloat16; };
-template <> struct DtypeOf<float> { static constexpr Dtype value = Dtype::Float32; };
-template <> struct DtypeOf<double> { static constexpr Dtype value = Dtype::Float64; };
+template <typename T>
+struct DtypeOf;
+template <>
+struct DtypeOf<bool> {
+  static constexpr Dtype value = Dtype::Bool;
+};
+template <>
+struct DtypeOf<uint8_t> {
+  static constexpr Dtype value = Dtype::UInt8;
+};
+template <>
+struct DtypeOf<int8_t> {
+  static constexpr Dtype value = Dtype::Int8;
+};
+template <>
+struct DtypeOf<int16_t> {
+  static constexpr Dtype value = Dtype::Int16;
+};
+template <>
+struct DtypeOf<int32_t> {
+  static constexpr Dtype value = Dtype::Int32;
+};
+template <>
+struct DtypeOf<int64_t> {
+  static constexpr Dtype value = Dtype::Int64;
+};
+template <>
+struct DtypeOf<Half> {
+  static constexpr Dtype value = Dtype::Float16;
+};
+template <>
+struct DtypeOf<BFloat16> {
+  static constexpr Dtype value = Dtype::BFloat16;
+};
+template <>
+struct DtypeOf<float> {
+  static constexpr Dtype value = Dtype::Float32;
+};
+template <>
+struct DtypeOf<double> {
+  static constexpr Dtype value = Dtype::Float64;
+};
 
 namespace core {
 [[noreturn]] void wrong_data_type(const Tensor& tensor, Dtype asked);

@@ -1,5 +1,5 @@
-// `AnyValue`: an owned value of any kind, lists and dictionaries included. Where `Value` is an argument of an operator, this is what
-// users keep for backward and what a loosely typed backward may return.
+// `AnyValue`: an owned value of any kind, lists and dictionaries included. Where `Value` is an argument of an operator,
+// this is what users keep for backward and what a loosely typed backward may return.
 #pragma once
 
 #include <tenon/core/tensor.h>

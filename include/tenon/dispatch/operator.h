@@ -1,15 +1,15 @@
 // Operators, their kernels and how a call finds one.
 //
-// An `Operator` is a schema with one kernel per dispatch key. A call computes its keys (those of its tensors and those of
-// the thread), and the kernel of the highest key that has one runs; it may hand the call on to the keys below with
+// An `Operator` is a schema with one kernel per dispatch key. A call computes its keys (those of its tensors and those
+// of the thread), and the kernel of the highest key that has one runs; it may hand the call on to the keys below with
 // `redispatch`. The table of kernels is read without a lock: registration makes a new one and swaps it in.
 //
-// An operator lives while it is defined and while an `OperatorRef` to it lives; calling one whose definition is gone is an Error. A plain
-// reference to an operator of a library is good for as long as the library.
+// An operator lives while it is defined and while an `OperatorRef` to it lives; calling one whose definition is gone is
+// an Error. A plain reference to an operator of a library is good for as long as the library.
 //
-// For one key the first of these wins: the operator's own kernel, its composite (`CompositeExplicit` for the backends and
-// Fake, `CompositeImplicit` for Autograd and everything below it), the key's fallback. A layer key (not a backend) with none
-// of them is passed over.
+// For one key the first of these wins: the operator's own kernel, its composite (`CompositeExplicit` for the backends
+// and Fake, `CompositeImplicit` for Autograd and everything below it), the key's fallback. A layer key (not a backend)
+// with none of them is passed over.
 #pragma once
 
 #include <tenon/dispatch/value.h>
@@ -27,9 +27,9 @@ class Operator;
 
 struct Call {
   const Operator& op;
-  KeySet keys;                    // the kernel's own key and those below it
-  std::span<const Value> args;    // one per schema argument, defaults filled
-  Results results;                // one per schema return
+  KeySet keys;                  // the kernel's own key and those below it
+  std::span<const Value> args;  // one per schema argument, defaults filled
+  Results results;              // one per schema return
 };
 
 using KernelFunction = std::function<void(Call&)>;

@@ -154,7 +154,8 @@ struct ParameterHasNoSchemaType {
   static_assert(
       HasSchemaType<Written>,
       "this parameter or result has no schema type. Use Tensor, int64_t, SymInt, double, SymFloat, bool, SymBool, "
-      "Scalar, Dtype, Device, std::string, std::optional of one of these, or std::vector of Tensor, std::optional<Tensor>, int64_t, SymInt, "
+      "Scalar, Dtype, Device, std::string, std::optional of one of these, or std::vector of Tensor, "
+      "std::optional<Tensor>, int64_t, SymInt, "
       "double or bool; a tuple parameter is written as a std::vector");
   static constexpr bool value = true;
 };

@@ -1,9 +1,9 @@
 // `Value`: one boxed argument or result of an operator.
 //
-// A value borrows: made from a tensor, a list or a string, it refers to the caller's object for as long as the call lasts,
-// and costs no count and no allocation. Keeping one beyond the call is `own()`, which gives a value that holds what it shows.
-// Results of operators are owned. While `CheckBorrows` is on, a copy that a kernel made of an argument and that is read after the
-// call is an Error.
+// A value borrows: made from a tensor, a list or a string, it refers to the caller's object for as long as the call
+// lasts, and costs no count and no allocation. Keeping one beyond the call is `own()`, which gives a value that holds
+// what it shows. Results of operators are owned. While `CheckBorrows` is on, a copy that a kernel made of an argument
+// and that is read after the call is an Error.
 #pragma once
 
 #include <tenon/core/random.h>
@@ -19,9 +19,9 @@ namespace detail {
 extern std::atomic<bool> borrows_checked;
 }
 
-// While one lives, on every thread, copies of borrowed values know the call in which they were made, and reading one after it is an
-// Error that names the operator. On from the start in builds without NDEBUG (debug, sanitizers), or with TENON_CHECK_BORROWS=1
-// in the environment; off with 0.
+// While one lives, on every thread, copies of borrowed values know the call in which they were made, and reading one
+// after it is an Error that names the operator. On from the start in builds without NDEBUG (debug, sanitizers), or with
+// TENON_CHECK_BORROWS=1 in the environment; off with 0.
 class CheckBorrows {
  public:
   explicit CheckBorrows(bool on = true) : before_(detail::borrows_checked.exchange(on)) {}
@@ -35,13 +35,28 @@ class CheckBorrows {
 class Value {
  public:
   enum class Tag : uint8_t {
-    None, Tensor, Int, Real, Bool, String, Dtype, Device, Layout, MemoryFormat, Generator,
-    Tensors, OptionalTensors, Ints, SymInts, Reals, Bools,
+    None,
+    Tensor,
+    Int,
+    Real,
+    Bool,
+    String,
+    Dtype,
+    Device,
+    Layout,
+    MemoryFormat,
+    Generator,
+    Tensors,
+    OptionalTensors,
+    Ints,
+    SymInts,
+    Reals,
+    Bools,
   };
 
   Value() : integer_(0) {}
   Value(std::nullopt_t) : Value() {}
-  Value(const Tensor& tensor)                                   // borrows
+  Value(const Tensor& tensor)  // borrows
       : tag_(Tag::Tensor), borrowed_tensor_(tensor.defined()), tensor_(Ref<TensorImpl>::adopt(tensor.impl())) {}
   Value(Tensor&& tensor) : tag_(Tag::Tensor), tensor_(std::move(tensor)) {}  // owns
   Value(const std::optional<Tensor>& tensor);
@@ -70,7 +85,7 @@ class Value {
   Value(const tenon::SymInts& list) : Value(list.span()) {}
   Value(std::span<const SymInt> list);
   Value(const std::vector<double>& list);
-  Value(const std::vector<bool>& list);                         // owns a copy
+  Value(const std::vector<bool>& list);  // owns a copy
   template <typename T>
   Value(const std::optional<T>& maybe) : Value(maybe ? Value(*maybe) : Value()) {}
 
@@ -103,21 +118,23 @@ class Value {
 
   // Each raises an Error that names both kinds if the value is of another.
   const Tensor& tensor() const {
-    if (tag_ != Tag::Tensor) [[unlikely]] wrong_kind("a Tensor");
+    if (tag_ != Tag::Tensor) [[unlikely]]
+      wrong_kind("a Tensor");
     check_alive();
     return tensor_;
   }
   Tensor take_tensor() {  // moves an owned tensor out
-    if (tag_ != Tag::Tensor) [[unlikely]] wrong_kind("a Tensor");
+    if (tag_ != Tag::Tensor) [[unlikely]]
+      wrong_kind("a Tensor");
     check_alive();
     return borrowed_tensor_ ? tensor_ : std::move(tensor_);
   }
   std::optional<Tensor> optional_tensor() const;
   SymInt sym_int() const;
-  SymFloat sym_float() const;   // of a Real, Int or Bool
+  SymFloat sym_float() const;  // of a Real, Int or Bool
   SymBool sym_bool() const;
-  int64_t integer() const;      // these three pin a symbolic number
-  double real() const;          // of a Real, Int or Bool
+  int64_t integer() const;  // these three pin a symbolic number
+  double real() const;      // of a Real, Int or Bool
   bool boolean() const;
   // A number that is not plain.
   bool is_symbolic() const { return is_number() && count_ == kSymbolic; }
@@ -129,7 +146,7 @@ class Value {
   tenon::Generator& generator() const;
   std::span<const Tensor> tensors() const;
   std::span<const std::optional<Tensor>> optional_tensors() const;
-  tenon::Ints ints() const;     // pins symbolic numbers
+  tenon::Ints ints() const;  // pins symbolic numbers
   tenon::SymInts sym_ints() const;
   std::span<const double> reals() const;
   std::vector<bool> bools() const;
@@ -159,7 +176,8 @@ class Value {
     owner_ = other.owner_;
     call_slot_ = other.call_slot_;
     call_number_ = other.call_number_;
-    if (detail::borrows_checked.load(std::memory_order_relaxed)) [[unlikely]] note_call();
+    if (detail::borrows_checked.load(std::memory_order_relaxed)) [[unlikely]]
+      note_call();
   }
   void move_from(Value& other) noexcept {
     if (other.tag_ == Tag::Tensor) {
@@ -191,7 +209,8 @@ class Value {
   bool is_borrowed() const;
   void note_call();
   void check_alive() const {
-    if (call_slot_ != 0) [[unlikely]] check_call();
+    if (call_slot_ != 0) [[unlikely]]
+      check_call();
   }
   void check_call() const;
 
@@ -200,13 +219,13 @@ class Value {
   uint16_t call_slot_ = 0;    // of the call in which this copy of a borrowed value was made (borrows.h); 0: unknown
   uint32_t call_number_ = 0;  // which call of that slot
   union {
-    int64_t integer_;      // Int (plain), Bool, Dtype, Device, Layout, MemoryFormat
+    int64_t integer_;  // Int (plain), Bool, Dtype, Device, Layout, MemoryFormat
     double real_;
     const void* pointer_;  // String, lists, Generator; symbolic numbers: a SymInt, SymFloat or SymBool
     Tensor tensor_;        // counted only if not borrowed
   };
-  int64_t count_ = 0;      // of a list or string
-  Ref<Counted> owner_;     // what keeps `pointer_` alive in an owned value
+  int64_t count_ = 0;   // of a list or string
+  Ref<Counted> owner_;  // what keeps `pointer_` alive in an owned value
 };
 
 using Values = SmallVector<Value, 8>;

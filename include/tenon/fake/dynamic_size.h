@@ -1,4 +1,5 @@
-// Sizes that only the data can tell, in fake implementations: the result of a `nonzero` has as many rows as there are non-zeros.
+// Sizes that only the data can tell, in fake implementations: the result of a `nonzero` has as many rows as there are
+// non-zeros.
 //
 //   .register_fake([](const Tensor& x) { return empty({fake::new_dynamic_size(), x.dim()}, kInt64); })
 #pragma once
@@ -12,14 +13,15 @@ namespace tenon::fake {
 // A new unbacked size from `min` to `max`, both plain numbers and at least 0.
 SymInt new_dynamic_size(const SymInt& min = 0, const std::optional<SymInt>& max = std::nullopt);
 
-// Raised by `new_dynamic_size` where such sizes cannot be had: on meta tensors, outside of tracing, in a capture that does not take them.
+// Raised by `new_dynamic_size` where such sizes cannot be had: on meta tensors, outside of tracing, in a capture that
+// does not take them.
 class DynamicOutputShape : public Error {
  public:
   using Error::Error;
 };
 
-// While one lives, unbacked numbers come from this environment; null: there are none. `items`: for the elements of tensors; `sizes`:
-// for data-dependent sizes.
+// While one lives, unbacked numbers come from this environment; null: there are none. `items`: for the elements of
+// tensors; `sizes`: for data-dependent sizes.
 class DynamicSizes {
  public:
   explicit DynamicSizes(Ref<sym::ShapeEnv> env, bool items = true, bool sizes = true);

@@ -1,5 +1,5 @@
-// Fake tensors: sizes, strides and dtype of a tensor, and no data. Operators on them compute metadata only, by the rows'
-// shape rules; sizes may be symbolic.
+// Fake tensors: sizes, strides and dtype of a tensor, and no data. Operators on them compute metadata only, by the
+// rows' shape rules; sizes may be symbolic.
 #pragma once
 
 #include <tenon/core/tensor.h>

@@ -1,9 +1,9 @@
 // `Graph`: a straight-line program of operator calls.
 //
-// A value is a tensor, known by its fake (`meta`): sizes, which may be symbolic, strides, dtype. It is an input or an output of
-// one node. A node's arguments mirror its operator's schema: a reference to a value, a list of references, or a constant.
-// Symbolic numbers among the constants are expressions of the graph's `ShapeEnv`; `symbols` says where, in the inputs,
-// the values of the symbols are found when the graph runs.
+// A value is a tensor, known by its fake (`meta`): sizes, which may be symbolic, strides, dtype. It is an input or an
+// output of one node. A node's arguments mirror its operator's schema: a reference to a value, a list of references, or
+// a constant. Symbolic numbers among the constants are expressions of the graph's `ShapeEnv`; `symbols` says where, in
+// the inputs, the values of the symbols are found when the graph runs.
 #pragma once
 
 #include <tenon/dispatch/operator.h>
@@ -20,8 +20,8 @@ using ValueId = int32_t;
 constexpr ValueId kNoValue = -1;
 
 struct ValueList {
-  std::vector<ValueId> ids;    // kNoValue: None
-  bool optional = false;       // Tensor?[]
+  std::vector<ValueId> ids;  // kNoValue: None
+  bool optional = false;     // Tensor?[]
   bool operator==(const ValueList&) const = default;
 };
 
@@ -30,14 +30,17 @@ using Argument = std::variant<dispatch::Value, ValueId, ValueList>;
 
 struct ValueInfo {
   std::string name;
-  Tensor meta;                 // a fake tensor
+  Tensor meta;  // a fake tensor
 };
 
-// An unbacked symbol that a node gives a value to: what its result, or the geometry of one of its outputs, turns out to be.
+// An unbacked symbol that a node gives a value to: what its result, or the geometry of one of its outputs, turns out to
+// be.
 struct Binding {
   enum class Kind : uint8_t {
-    Item,    // the number that the node returns
-    Size, Stride, Offset,
+    Item,  // the number that the node returns
+    Size,
+    Stride,
+    Offset,
     Hidden,  // it shows nowhere outside of the node; a composite has it, and one of its parts binds it
   } kind = Kind::Hidden;
   int32_t symbol = -1;
@@ -68,8 +71,8 @@ struct Graph {
   std::vector<ValueInfo> values;
   std::vector<ValueId> inputs;
   std::vector<Node> nodes;
-  std::vector<Argument> outputs;        // values, or constants (symbolic numbers)
-  std::vector<SymbolSource> symbols;    // by symbol id of `env`
+  std::vector<Argument> outputs;      // values, or constants (symbolic numbers)
+  std::vector<SymbolSource> symbols;  // by symbol id of `env`
 
   ValueId add_value(std::string name, Tensor meta);
   const Tensor& meta(ValueId id) const { return values[static_cast<size_t>(id)].meta; }
@@ -78,8 +81,8 @@ struct Graph {
 // Short readable text: one line per node.
 std::string to_string(const Graph& graph);
 
-// Throws an InternalError that shows the graph and names the first rule that it breaks: every reference is to an earlier
-// value, every node's arguments fit its schema, values have metadata, symbols have sources.
+// Throws an InternalError that shows the graph and names the first rule that it breaks: every reference is to an
+// earlier value, every node's arguments fit its schema, values have metadata, symbols have sources.
 void verify(const Graph& graph);
 
 // Calls `visit(ValueId)` for every reference.
@@ -93,8 +96,8 @@ std::vector<std::vector<int32_t>> users_of(const Graph& graph);
 void each_symbol(const Argument& argument, const std::function<void(int32_t)>& visit);
 void each_symbol(const Tensor& meta, const std::function<void(int32_t)>& visit);
 
-// Removes nodes whose results nobody reads, neither the tensors nor the symbols that they bind. Keeps mutating nodes, and what the
-// environment's deferred checks need.
+// Removes nodes whose results nobody reads, neither the tensors nor the symbols that they bind. Keeps mutating nodes,
+// and what the environment's deferred checks need.
 void remove_dead_code(Graph& graph);
 
 // The symbol's value after its node has run; of reals: the bits.
@@ -107,16 +110,19 @@ dispatch::Value evaluate_number(sym::Expr expr, std::span<const int64_t> symbols
 dispatch::Value evaluate_numbers(const dispatch::Value& value, std::span<const int64_t> symbols);
 
 // The values of all symbols for these inputs, by symbol id (0 for symbols without a source).
-std::vector<int64_t> bind_symbols(const Graph& graph, std::span<const Tensor> inputs, std::span<const int64_t> numbers = {});
+std::vector<int64_t> bind_symbols(const Graph& graph, std::span<const Tensor> inputs,
+                                  std::span<const int64_t> numbers = {});
 
 struct InterpretOptions {
-  // Values of the symbols; empty: symbolic numbers are passed as they are (a graph re-run on fakes of its own environment).
+  // Values of the symbols; empty: symbolic numbers are passed as they are (a graph re-run on fakes of its own
+  // environment).
   std::span<const int64_t> symbols;
   std::function<void(const Node&)> before_node;
   bool free_early = true;  // drop values after their last use
 };
 
 // Runs the graph through the dispatcher, node by node.
-std::vector<dispatch::Value> interpret(const Graph& graph, std::span<const Tensor> inputs, const InterpretOptions& options = {});
+std::vector<dispatch::Value> interpret(const Graph& graph, std::span<const Tensor> inputs,
+                                       const InterpretOptions& options = {});
 
 }  // namespace tenon::graph

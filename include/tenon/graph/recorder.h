@@ -25,8 +25,8 @@ class Recorder {
   std::function<ValueId(const Tensor&)> unknown;
 
   // Appends a call. `results` become its outputs; a mutated argument keeps standing for its value.
-  Node& record(const dispatch::Operator& op, std::span<const dispatch::Value> args, std::span<const dispatch::Value> results,
-               const std::function<Tensor(const Tensor&)>& meta_of = nullptr);
+  Node& record(const dispatch::Operator& op, std::span<const dispatch::Value> args,
+               std::span<const dispatch::Value> results, const std::function<Tensor(const Tensor&)>& meta_of = nullptr);
   Argument to_argument(const dispatch::Value& value);
 
  private:

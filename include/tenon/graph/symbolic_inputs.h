@@ -1,8 +1,9 @@
-// Inputs of a graph with symbolic sizes: makes their fakes, and later tells whether other tensors fit what was assumed of them.
+// Inputs of a graph with symbolic sizes: makes their fakes, and later tells whether other tensors fit what was assumed
+// of them.
 //
-// A dimension is static (its size is a constant) or dynamic (a symbol). Sizes 0 and 1 are always static; dynamic sizes that are
-// equal share a symbol. Strides follow from the sizes where the tensor is dense in some order of its dimensions; a stride that does
-// not is static, or a symbol of its own if the tensor has dynamic sizes.
+// A dimension is static (its size is a constant) or dynamic (a symbol). Sizes 0 and 1 are always static; dynamic sizes
+// that are equal share a symbol. Strides follow from the sizes where the tensor is dense in some order of its
+// dimensions; a stride that does not is static, or a symbol of its own if the tensor has dynamic sizes.
 #pragma once
 
 #include <tenon/graph/graph.h>
@@ -13,16 +14,17 @@ namespace tenon::graph {
 
 // What must hold for a graph to be used again, as far as sizes go.
 //
-// A capture may go on after some of it was compiled: guards then come in slices, each about what was met since the one before, and
-// each appends the values of its symbols to those that are known already.
+// A capture may go on after some of it was compiled: guards then come in slices, each about what was met since the one
+// before, and each appends the values of its symbols to those that are known already.
 class SizeGuards {
  public:
-  // Appends the values of the slice's symbols; false if a size, a stride or a guard does not hold. Allocates only for many symbols.
+  // Appends the values of the slice's symbols; false if a size, a stride or a guard does not hold. Allocates only for
+  // many symbols.
   bool check(std::span<const Tensor> inputs, std::span<const int64_t> numbers, SmallVector<int64_t, 16>& symbols) const;
-  // The first thing that does not hold, in words: "size of x at dim 0: expected 4, got 6". `symbols`: known before the slice.
-  // `site`: gets the line that asked, which is not looked up yet.
-  std::string explain(std::span<const Tensor> inputs, std::span<const int64_t> numbers, std::vector<int64_t> symbols = {},
-                      CallSite* site = nullptr) const;
+  // The first thing that does not hold, in words: "size of x at dim 0: expected 4, got 6". `symbols`: known before the
+  // slice. `site`: gets the line that asked, which is not looked up yet.
+  std::string explain(std::span<const Tensor> inputs, std::span<const int64_t> numbers,
+                      std::vector<int64_t> symbols = {}, CallSite* site = nullptr) const;
   // One line each.
   std::vector<std::string> describe() const;
 
@@ -45,11 +47,11 @@ class SizeGuards {
   Ref<sym::ShapeEnv> env_;
   std::vector<std::string> names_;
   size_t first_symbol_ = 0;
-  std::vector<SymbolSource> sources_;   // of the slice's symbols
-  std::vector<Fixed> fixed_;            // sizes and strides that are constants
-  std::vector<Expectation> expected_;   // the others that do not define a symbol
+  std::vector<SymbolSource> sources_;  // of the slice's symbols
+  std::vector<Fixed> fixed_;           // sizes and strides that are constants
+  std::vector<Expectation> expected_;  // the others that do not define a symbol
   std::vector<sym::Guard> guards_;
-  sym::ExprProgram program_;            // expectations, then guards
+  sym::ExprProgram program_;  // expectations, then guards
 };
 
 // What is to become of one dimension of an input.
@@ -57,18 +59,19 @@ struct DimPolicy {
   enum class Kind : uint8_t {
     Static,
     Dynamic,   // a symbol, unless it is 0 or 1
-    Unbacked,  // a symbol of which nothing is assumed, not even that it is not 0 or 1; no question about it can be answered
+    Unbacked,  // a symbol of which nothing is assumed, not even that it is not 0 or 1; no question about it can be
+               // answered
   } kind = Kind::Static;
   sym::Range range{};  // promised by the user
 };
 
-// Which symbols an input's sizes and strides became. Which sizes are equal, and which strides follow from them, is seen from the values at
-// capture; a capture that repeats an earlier one with other values must choose as that one did.
+// Which symbols an input's sizes and strides became. Which sizes are equal, and which strides follow from them, is seen
+// from the values at capture; a capture that repeats an earlier one with other values must choose as that one did.
 struct InputLayout {
   static constexpr int32_t kConstant = -1, kOwnSymbol = -2;
-  std::vector<int32_t> sizes;     // by dimension: the symbol, or kConstant
-  std::vector<size_t> order;      // dimensions from the smallest stride outwards
-  std::vector<int32_t> strides;   // by dimension: which of the strides explained before it, or kConstant, or kOwnSymbol
+  std::vector<int32_t> sizes;    // by dimension: the symbol, or kConstant
+  std::vector<size_t> order;     // dimensions from the smallest stride outwards
+  std::vector<int32_t> strides;  // by dimension: which of the strides explained before it, or kConstant, or kOwnSymbol
 
   bool known() const { return sizes.size() == order.size() && !order.empty(); }
 };
@@ -80,7 +83,8 @@ class SymbolicInputs {
   // A fake of `real`, with a symbol for each dimension that `dynamic` names.
   Tensor add(const Tensor& real, std::span<const bool> dynamic, const std::string& name);
   // `layout`: followed if it is known, written if not.
-  Tensor add(const Tensor& real, std::span<const DimPolicy> dims, const std::string& name, InputLayout* layout = nullptr);
+  Tensor add(const Tensor& real, std::span<const DimPolicy> dims, const std::string& name,
+             InputLayout* layout = nullptr);
   // A symbol for a number.
   SymInt add_number(int64_t value, const std::string& name);
   SymFloat add_real(double value, const std::string& name);
@@ -98,7 +102,8 @@ class SymbolicInputs {
 
  private:
   // `known`: the symbol that it was before, or InputLayout::kConstant for any.
-  SymInt symbol_for(int64_t size, const DimPolicy& policy, int32_t input, int32_t dim, const std::string& name, int32_t known);
+  SymInt symbol_for(int64_t size, const DimPolicy& policy, int32_t input, int32_t dim, const std::string& name,
+                    int32_t known);
   void set_source(sym::Expr symbol, SymbolSource source);
 
   Ref<sym::ShapeEnv> env_;

@@ -1,5 +1,5 @@
-// Recording below autograd: while a `TraceMode` lives, every call that reaches the Trace key on this thread is appended to a
-// recorder, and then handed on to the keys below (fake tensors).
+// Recording below autograd: while a `TraceMode` lives, every call that reaches the Trace key on this thread is appended
+// to a recorder, and then handed on to the keys below (fake tensors).
 #pragma once
 
 #include <tenon/graph/recorder.h>

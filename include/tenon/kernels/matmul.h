@@ -16,8 +16,8 @@ struct MatmulEpilogue {
 bool matmul_supports(Dtype dtype);
 
 // [m, k] @ [k, n] into [m, n], or [batch, m, k] @ [batch, k, n] into [batch, m, n] (a batch of stride 0 is read once).
-// All of one dtype, any strides: operands of which one of the last two strides is 1 are read in place, others are copied first.
-// `out` shares no memory with the rest. Shapes are checked by the caller (the row).
+// All of one dtype, any strides: operands of which one of the last two strides is 1 are read in place, others are
+// copied first. `out` shares no memory with the rest. Shapes are checked by the caller (the row).
 void matmul(const Tensor& a, const Tensor& b, const Tensor& out, const MatmulEpilogue& epilogue = {});
 
 // How many oneDNN primitives this thread has made (tests look at it); one costs 0.2 ms, so they are kept by shape.

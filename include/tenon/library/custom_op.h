@@ -1,7 +1,7 @@
 // `custom_op`: an operator from one function.
 //
-//   auto shift = library::custom_op("examples::shift", [](const Tensor& a, double by) { return a + by; }, {.names = "a, by"});
-//   shift.register_fake([](const Tensor& a, double) { return empty_like(a); });
+//   auto shift = library::custom_op("examples::shift", [](const Tensor& a, double by) { return a + by; }, {.names = "a,
+//   by"}); shift.register_fake([](const Tensor& a, double) { return empty_like(a); });
 //   shift.register_autograd([](library::AutogradContext&, const Tensor& grad) { return grad; });
 //   Tensor z = shift(x, 3.14);
 //
@@ -168,7 +168,8 @@ std::string fake_source(OperatorHandle op);
 // The handle of a custom operator; copies share it.
 //
 //   library::CustomOp<Tensor, Tensor> twice =
-//       library::custom_op("examples::twice", [](Tensor a) { return a * 2; }, {.device_types = {"cuda"}, .names = "a"});
+//       library::custom_op("examples::twice", [](Tensor a) { return a * 2; }, {.device_types = {"cuda"}, .names =
+//       "a"});
 //   twice.register_kernel("cpu", [](Tensor a) { return a + a; });
 //   std::string schema = twice.op().schema().str();
 //   twice(x);
@@ -229,7 +230,8 @@ class CustomOp {
   template <typename G, typename P>
   static constexpr bool passes_as_is =
       std::is_same_v<G, P> || (std::is_same_v<G, SymInt> && std::is_integral_v<P> && !std::is_same_v<P, bool>) ||
-      (std::is_same_v<G, SymFloat> && std::is_floating_point_v<P>) || (std::is_same_v<G, SymBool> && std::is_same_v<P, bool>) ||
+      (std::is_same_v<G, SymFloat> && std::is_floating_point_v<P>) ||
+      (std::is_same_v<G, SymBool> && std::is_same_v<P, bool>) ||
       (std::is_same_v<G, SymInts> && (std::is_same_v<P, Ints> || std::is_same_v<P, std::vector<int64_t>>));
   template <size_t I, typename G>
   using Passed = std::conditional_t<passes_as_is<std::remove_cvref_t<G>, std::tuple_element_t<I, std::tuple<A...>>>, G,

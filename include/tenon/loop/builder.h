@@ -23,7 +23,8 @@ namespace tenon::loop {
 
 class Builder;
 
-// A value in the kernel being built. Arithmetic on two lanes wants equal dtypes; a plain number takes the other's dtype.
+// A value in the kernel being built. Arithmetic on two lanes wants equal dtypes; a plain number takes the other's
+// dtype.
 class Lane {
  public:
   Lane() = default;
@@ -68,7 +69,7 @@ class Builder {
   Lane constant(int64_t value, Dtype dtype);
   Lane constant(int value, Dtype dtype) { return constant(int64_t{value}, dtype); }
   Lane parameter(int scalar);
-  Lane index(sym::Expr expr);         // its value, as int64
+  Lane index(sym::Expr expr);  // its value, as int64
   sym::Expr bind_index(Lane int64_value, sym::Range range = {});
   Lane random_bits(Lane seed, Lane offset, sym::Expr element);  // int64 holding 32 random bits
   Lane reduce(ReduceKind kind, Lane value);

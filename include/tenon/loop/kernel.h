@@ -60,22 +60,74 @@ namespace tenon::loop {
 
 enum class OpCode : uint8_t {
   // Sources
-  Constant,    // number
-  Parameter,   // a scalar parameter of the kernel
-  Index,       // the value of an index expression, as int64
+  Constant,   // number
+  Parameter,  // a scalar parameter of the kernel
+  Index,      // the value of an index expression, as int64
   Load,
-  Random,      // the element-th 32-bit word of a Philox stream (operands: seed and offset, int64; index: the element)
+  Random,  // the element-th 32-bit word of a Philox stream (operands: seed and offset, int64; index: the element)
   // Sinks
   Store,
   Check,
-  BindIndex,   // makes an int64 value usable in index expressions, as symbol `index`
+  BindIndex,  // makes an int64 value usable in index expressions, as symbol `index`
   // Unary arithmetic
-  Neg, Abs, Sign, Floor, Ceil, Trunc, Round, Sqrt, Rsqrt, Reciprocal, Exp, Exp2, Expm1, Log, Log2, Log10, Log1p, Sin, Cos, Tan,
-  Asin, Acos, Atan, Sinh, Cosh, Tanh, Asinh, Acosh, Atanh, Erf, Sigmoid, IsNan, Not, Cast,
+  Neg,
+  Abs,
+  Sign,
+  Floor,
+  Ceil,
+  Trunc,
+  Round,
+  Sqrt,
+  Rsqrt,
+  Reciprocal,
+  Exp,
+  Exp2,
+  Expm1,
+  Log,
+  Log2,
+  Log10,
+  Log1p,
+  Sin,
+  Cos,
+  Tan,
+  Asin,
+  Acos,
+  Atan,
+  Sinh,
+  Cosh,
+  Tanh,
+  Asinh,
+  Acosh,
+  Atanh,
+  Erf,
+  Sigmoid,
+  IsNan,
+  Not,
+  Cast,
   // Binary arithmetic
-  Add, Sub, Mul, Div, FloorDiv, Rem, Mod, Pow, Atan2, Min, Max, And, Or, Xor, Shl, Shr,
+  Add,
+  Sub,
+  Mul,
+  Div,
+  FloorDiv,
+  Rem,
+  Mod,
+  Pow,
+  Atan2,
+  Min,
+  Max,
+  And,
+  Or,
+  Xor,
+  Shl,
+  Shr,
   // Comparisons
-  Eq, Ne, Lt, Le, Gt, Ge,
+  Eq,
+  Ne,
+  Lt,
+  Le,
+  Gt,
+  Ge,
   // Ternary
   Select,
   // Over a loop
@@ -115,15 +167,15 @@ struct Number {
 
 struct Op {
   OpCode code;
-  Dtype dtype = Dtype::Float32;     // of the result; of the stored value for Store
-  ValueId result = kNone;           // kNone for Store, Check, BindIndex
+  Dtype dtype = Dtype::Float32;  // of the result; of the stored value for Store
+  ValueId result = kNone;        // kNone for Store, Check, BindIndex
   ValueId operands[3] = {kNone, kNone, kNone};
-  int32_t buffer = -1;              // Load, Store
-  int32_t parameter = -1;           // Parameter: which scalar; Check: its number
-  sym::Expr index = {};             // Load, Store, Index, Random; BindIndex: the symbol that it binds
+  int32_t buffer = -1;     // Load, Store
+  int32_t parameter = -1;  // Parameter: which scalar; Check: its number
+  sym::Expr index = {};    // Load, Store, Index, Random; BindIndex: the symbol that it binds
   ReduceKind reduce = ReduceKind::Sum;
-  Number number = {};               // Constant
-  bool has_rounding = false;        // Cast to a half: `rounded` names it, `dtype` is Float32
+  Number number = {};         // Constant
+  bool has_rounding = false;  // Cast to a half: `rounded` names it, `dtype` is Float32
   Dtype rounded = Dtype::Float32;
 };
 
@@ -156,10 +208,10 @@ struct ScalarParameter {
 struct Kernel {
   std::string name;
   std::shared_ptr<sym::ExprPool> pool = std::make_shared<sym::ExprPool>();
-  std::vector<Buffer> buffers;               // Temporary ones come last; the launcher provides them all
-  std::vector<sym::Expr> integers;           // symbols: the integer parameters, in the order in which they are passed
+  std::vector<Buffer> buffers;      // Temporary ones come last; the launcher provides them all
+  std::vector<sym::Expr> integers;  // symbols: the integer parameters, in the order in which they are passed
   std::vector<ScalarParameter> scalars;
-  std::vector<std::string> checks;           // what to say when check number i fails
+  std::vector<std::string> checks;  // what to say when check number i fails
   Block body;
   int32_t value_count = 0;
 };
@@ -173,8 +225,8 @@ Kernel parse(std::string_view text);
 void verify(const Kernel& kernel);
 
 // How a compiled kernel is called, and the interpreter too. `scalars` are 8 bytes each: int64_t for integers and bools,
-// double for floats. Iterations [begin, end) of the outermost statement run if that is a single parallel loop; otherwise
-// begin and end are ignored. `failed` receives the smallest number of a failed check, and must start as -1.
+// double for floats. Iterations [begin, end) of the outermost statement run if that is a single parallel loop;
+// otherwise begin and end are ignored. `failed` receives the smallest number of a failed check, and must start as -1.
 struct Launch {
   void* const* buffers;
   const int64_t* integers;

@@ -28,8 +28,8 @@ class Arguments {
   std::span<const dispatch::Value> values_;
 };
 
-// Whether the condition holds. Where only the data can tell, it is taken for granted from now on and checked (saying `otherwise`) when
-// the data is there.
+// Whether the condition holds. Where only the data can tell, it is taken for granted from now on and checked (saying
+// `otherwise`) when the data is there.
 bool holds(const SymBool& condition, const std::string& otherwise);
 
 // Wraps a dimension into [0, rank); an Error that names the operator otherwise. A 0-d tensor accepts 0 and -1.

@@ -7,8 +7,8 @@
 //   View         the same storage under another geometry
 //   Composite    a function of other operators
 //   Opaque       a kernel that fusion cannot see into
-// The eager kernel, the shape rule, the in-place form, the lowering and the generic test are derived from it. Gradients are
-// functions of other operators, one per input, and declare what they save.
+// The eager kernel, the shape rule, the in-place form, the lowering and the generic test are derived from it. Gradients
+// are functions of other operators, one per input, and declare what they save.
 #pragma once
 
 #include <tenon/loop/builder.h>
@@ -55,7 +55,8 @@ struct PointwiseRule {
 
 struct ReductionRule {
   loop::ReduceKind kind = loop::ReduceKind::Sum;
-  Dtype (*result)(Dtype self) = nullptr;  // null: the same dtype. The argument `dtype`, if the schema has one, overrides it
+  Dtype (*result)(Dtype self) =
+      nullptr;  // null: the same dtype. The argument `dtype`, if the schema has one, overrides it
 };
 
 // What an Element row's body works with: coordinates of the output element, inputs at any coordinates.
@@ -64,20 +65,21 @@ class Element {
   virtual ~Element() = default;
   virtual loop::Builder& builder() = 0;
   virtual const Arguments& arguments() const = 0;
-  virtual Expr index(size_t dim) = 0;                   // coordinate of the output element
-  virtual Expr linear_index() = 0;                      // its position in row-major order
-  virtual Expr integer(const SymInt& number) = 0;       // a size or number as an index expression
+  virtual Expr index(size_t dim) = 0;              // coordinate of the output element
+  virtual Expr linear_index() = 0;                 // its position in row-major order
+  virtual Expr integer(const SymInt& number) = 0;  // a size or number as an index expression
   virtual Lane load(const Tensor& input, std::span<const Expr> index) = 0;
   virtual Lane scalar(std::string_view argument, Dtype dtype) = 0;  // a number argument
   // Word number `word` of this call's random stream, uniform 32 bits in an int64.
   virtual Lane random_bits(Expr word) = 0;
-  virtual Dtype dtype() const = 0;                      // what the output computes in (halves: float32)
+  virtual Dtype dtype() const = 0;  // what the output computes in (halves: float32)
 };
 
 struct ElementRule {
   std::function<Lane(Element&)> body;
   bool random = false;
-  bool uninitialised = false;  // eager leaves the memory as it is; in a graph, where only its geometry is read, it costs nothing
+  bool uninitialised =
+      false;  // eager leaves the memory as it is; in a graph, where only its geometry is read, it costs nothing
 };
 
 // How a view addresses: output coordinates to input coordinates.
@@ -111,21 +113,21 @@ struct OpaqueRule {
   std::function<std::vector<Tensor>(const Arguments&)> make;
 };
 
-// A size in a shape rule that only the data can tell, from `min` to `max` (if that is known). The fake room says where such
-// sizes can be had: `fake/dynamic_size.h`.
+// A size in a shape rule that only the data can tell, from `min` to `max` (if that is known). The fake room says where
+// such sizes can be had: `fake/dynamic_size.h`.
 SymInt new_dynamic_size(const SymInt& min, const std::optional<SymInt>& max);
 using DynamicSizeSource = SymInt (*)(const SymInt& min, const std::optional<SymInt>& max);
 void set_dynamic_size_source(DynamicSizeSource source);
 
-// What a gradient formula may read: the gradients of the outputs, what it declared to save, and everything that is not a
-// tensor. Reading anything else is an InternalError.
+// What a gradient formula may read: the gradients of the outputs, what it declared to save, and everything that is not
+// a tensor. Reading anything else is an InternalError.
 class Grad {
  public:
   virtual ~Grad() = default;
   virtual Tensor grad(size_t output = 0) const = 0;
   virtual Tensor saved(std::string_view name) const = 0;
   virtual std::vector<std::optional<Tensor>> saved_list(std::string_view name) const = 0;  // of a list of tensors
-  virtual bool has(std::string_view name) const = 0;     // whether an optional saved tensor was given
+  virtual bool has(std::string_view name) const = 0;  // whether an optional saved tensor was given
   virtual const dispatch::Value& argument(std::string_view name) const = 0;  // not a tensor
   virtual const SymInts& sizes(std::string_view name) const = 0;  // free: of any tensor argument, and "result"
   virtual Dtype dtype(std::string_view name) const = 0;
@@ -143,7 +145,7 @@ enum class Kind : uint8_t { Pointwise, Reduction, Element, View, Composite, Opaq
 struct Row final : dispatch::OperatorTraits {
   schema::Schema schema;
   Kind kind = Kind::Opaque;
-  std::string family;               // the file's section: "unary", "reduction", …
+  std::string family;  // the file's section: "unary", "reduction", …
   const char* file = nullptr;
   int line = 0;
 
@@ -152,17 +154,17 @@ struct Row final : dispatch::OperatorTraits {
   ElementRule element;
   ViewRule view;
   OpaqueRule opaque;
-  dispatch::KernelFunction decomposition;  // of a Composite, or beside an Opaque kernel
-  ShapeRule shape;                  // of Element and Opaque rows
+  dispatch::KernelFunction decomposition;       // of a Composite, or beside an Opaque kernel
+  ShapeRule shape;                              // of Element and Opaque rows
   std::function<void(const Arguments&)> check;  // of Pointwise rows: refuses what broadcasting and promotion would take
   std::vector<GradRule> grads;
   std::vector<std::string> not_differentiable;  // results that carry no gradient, by name or "result"
   std::vector<std::string> ignored;             // tensor arguments whose elements are never read (only their geometry)
-  bool derives_inplace = true;      // of Pointwise rows
-  bool inplace_by_copy = false;     // of others: the in-place form copies the result into self
-  const Row* functional = nullptr;  // of an in-place form: the row that it was derived from
+  bool derives_inplace = true;                  // of Pointwise rows
+  bool inplace_by_copy = false;                 // of others: the in-place form copies the result into self
+  const Row* functional = nullptr;              // of an in-place form: the row that it was derived from
   const dispatch::Operator* functional_op = nullptr;
-  const dispatch::Operator* inplace_op = nullptr;   // the derived form of this row
+  const dispatch::Operator* inplace_op = nullptr;  // the derived form of this row
 
   const dispatch::Operator* op = nullptr;
   bool inplace() const { return functional != nullptr; }

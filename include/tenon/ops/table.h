@@ -128,7 +128,9 @@ class RowBuilder {
   void set_body(Body body, Lane (Body::*)(Lanes...) const) {
     row_->pointwise.lanes = sizeof...(Lanes);
     row_->pointwise.body = [body](std::span<const Lane> lanes) {
-      return [&]<size_t... I>(std::index_sequence<I...>) { return body(lanes[I]...); }(std::index_sequence_for<Lanes...>());
+      return [&]<size_t... I>(std::index_sequence<I...>) {
+        return body(lanes[I]...);
+      }(std::index_sequence_for<Lanes...>());
     };
   }
 
@@ -149,7 +151,7 @@ struct FamilyRegistrar {
 
 }  // namespace tenon::ops
 
-#define OPS(family)                                                                       \
-  static void family##_rows(const ::tenon::ops::RowMaker& op);                            \
-  static const ::tenon::ops::FamilyRegistrar family##_registrar(#family, family##_rows);  \
+#define OPS(family)                                                                      \
+  static void family##_rows(const ::tenon::ops::RowMaker& op);                           \
+  static const ::tenon::ops::FamilyRegistrar family##_registrar(#family, family##_rows); \
   static void family##_rows(const ::tenon::ops::RowMaker& op)

@@ -1,9 +1,9 @@
-// `Plan`: a compiled graph as a list of steps. Running it evaluates the sizes once, then allocates, launches, calls libraries and
-// frees, in order.
+// `Plan`: a compiled graph as a list of steps. Running it evaluates the sizes once, then allocates, launches, calls
+// libraries and frees, in order.
 //
-// Slots hold tensors: the inputs first, then buffers and views in the order in which they are made. A number that may depend on
-// sizes is an index into the plan's list of expressions. Those of the inputs' sizes are evaluated at the start of a run; those that need
-// a value from data (an `item()`, the size of a `nonzero()`) once a step has bound it.
+// Slots hold tensors: the inputs first, then buffers and views in the order in which they are made. A number that may
+// depend on sizes is an index into the plan's list of expressions. Those of the inputs' sizes are evaluated at the
+// start of a run; those that need a value from data (an `item()`, the size of a `nonzero()`) once a step has bound it.
 #pragma once
 
 #include <tenon/codegen/compile.h>
@@ -35,12 +35,12 @@ struct ViewStep {
 
 struct ScalarSource {
   enum class Kind : uint8_t { Constant, Expr, Seed, Offset } kind = Kind::Constant;
-  uint64_t bits = 0;      // Constant
-  int32_t index = 0;      // Expr: which expression; Seed, Offset: which random use
+  uint64_t bits = 0;  // Constant
+  int32_t index = 0;  // Expr: which expression; Seed, Offset: which random use
 };
 
 struct LaunchStep {
-  size_t kernel;                       // position in `Plan::kernels`
+  size_t kernel;  // position in `Plan::kernels`
   std::vector<Slot> buffers;
   std::vector<ExprIndex> integers;
   std::vector<ScalarSource> scalars;
@@ -86,17 +86,17 @@ struct Phase {
 };
 
 struct PlanOutput {
-  Slot slot = -1;              // a tensor
-  ExprIndex number = -1;       // or a number
+  Slot slot = -1;         // a tensor
+  ExprIndex number = -1;  // or a number
 };
 
 struct Plan {
   size_t input_count = 0;
   size_t slot_count = 0;
-  std::vector<sym::Expr> expressions;   // of the graph's pool
-  Ref<sym::ShapeEnv> env;               // owns that pool
-  std::vector<Phase> phases;            // the first is evaluated at the start
-  size_t symbol_count = 0;              // of the pool, where steps bind symbols
+  std::vector<sym::Expr> expressions;  // of the graph's pool
+  Ref<sym::ShapeEnv> env;              // owns that pool
+  std::vector<Phase> phases;           // the first is evaluated at the start
+  size_t symbol_count = 0;             // of the pool, where steps bind symbols
   std::vector<codegen::CompiledKernelRef> kernels;
   std::vector<Step> steps;
   std::vector<PlanOutput> outputs;

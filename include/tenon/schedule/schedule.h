@@ -20,7 +20,8 @@ struct Options {
   bool scalar_parameters = false;  // numbers are passed to kernels at run time instead of being part of them
 };
 
-// The graph must be functional: no operator writes to its arguments. Guards that lowering needs are recorded in its environment.
+// The graph must be functional: no operator writes to its arguments. Guards that lowering needs are recorded in its
+// environment.
 std::shared_ptr<const runtime::Plan> compile_graph(const graph::Graph& graph, const Options& options = {});
 
 // Composites, and opaque operators whose kernel does not take these arguments, replaced by their parts.

@@ -1,7 +1,7 @@
 // The schema language of operators: "add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor".
 //
-// `parse` turns the text into a `Schema`, `str` prints it back; parse(str(s)) == s. An error names the column and hints at
-// the mend.
+// `parse` turns the text into a `Schema`, `str` prints it back; parse(str(s)) == s. An error names the column and hints
+// at the mend.
 #pragma once
 
 #include <cstdint>
@@ -14,15 +14,26 @@
 namespace tenon::schema {
 
 enum class Kind : uint8_t {
-  Tensor, Int, SymInt, Float, Bool, Str, Scalar, ScalarType, Device, Layout, MemoryFormat, Generator,
+  Tensor,
+  Int,
+  SymInt,
+  Float,
+  Bool,
+  Str,
+  Scalar,
+  ScalarType,
+  Device,
+  Layout,
+  MemoryFormat,
+  Generator,
   List,      // of `element`, with a fixed length or not
   Optional,  // of `element`
 };
 
 struct Type {
   Kind kind = Kind::Tensor;
-  std::vector<Type> element;       // one entry for List and Optional
-  std::optional<int64_t> length;   // `int[2]`
+  std::vector<Type> element;      // one entry for List and Optional
+  std::optional<int64_t> length;  // `int[2]`
   bool operator==(const Type&) const = default;
   std::string str() const;
   bool is_list() const { return kind == Kind::List; }
@@ -33,7 +44,8 @@ struct Type {
 
 // `(a)`, `(a!)`, `(a -> *)`, `(a|b!)`.
 struct Alias {
-  std::vector<std::string> before, after;  // sets; `after` equals `before` unless an arrow was written; "*" is the wildcard
+  std::vector<std::string> before,
+      after;  // sets; `after` equals `before` unless an arrow was written; "*" is the wildcard
   bool write = false;
   bool operator==(const Alias&) const = default;
 };
@@ -66,13 +78,13 @@ struct Schema {
   std::vector<Argument> returns;
   bool operator==(const Schema&) const = default;
 
-  std::string str() const;             // the whole schema
-  std::string qualified_name() const;  // "aten::add.Tensor"
+  std::string str() const;                              // the whole schema
+  std::string qualified_name() const;                   // "aten::add.Tensor"
   int argument_index(std::string_view argument) const;  // -1 if there is none
 
-  bool is_mutable() const;       // writes to an argument
-  bool is_view() const;          // a return aliases an argument that is not written
-  bool is_functional() const;    // neither
+  bool is_mutable() const;     // writes to an argument
+  bool is_view() const;        // a return aliases an argument that is not written
+  bool is_functional() const;  // neither
   std::vector<int> mutated_arguments() const;
 };
 

@@ -1,7 +1,8 @@
 // `CallSite`: the line of the user's program from which this library was entered.
 //
-// Taking one walks the stack to the first frames outside the library and keeps their addresses, which takes microseconds; telling
-// what they are (with debug information file and line, else the function) is left until somebody asks for the text.
+// Taking one walks the stack to the first frames outside the library and keeps their addresses, which takes
+// microseconds; telling what they are (with debug information file and line, else the function) is left until somebody
+// asks for the text.
 #pragma once
 
 #include <array>

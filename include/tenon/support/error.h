@@ -37,8 +37,7 @@ class InternalError : public std::logic_error {
 
 namespace support {
 
-[[noreturn]] void throw_internal(const char* condition, const char* file, int line,
-                                 const std::string& detail);
+[[noreturn]] void throw_internal(const char* condition, const char* file, int line, const std::string& detail);
 
 }  // namespace support
 
@@ -50,14 +49,14 @@ template <typename... Args>
 
 }  // namespace tenon
 
-#define TENON_CHECK(condition, ...)                          \
-  do {                                                       \
-    if (!(condition)) [[unlikely]] ::tenon::fail(__VA_ARGS__); \
+#define TENON_CHECK(condition, ...) \
+  do {                              \
+    if (!(condition)) [[unlikely]]  \
+      ::tenon::fail(__VA_ARGS__);   \
   } while (false)
 
-#define TENON_ASSERT(condition, ...)                                             \
-  do {                                                                           \
-    if (!(condition)) [[unlikely]]                                               \
-      ::tenon::support::throw_internal(#condition, __FILE__, __LINE__,           \
-                                       ::fmt::format("" __VA_ARGS__));           \
+#define TENON_ASSERT(condition, ...)                                                                   \
+  do {                                                                                                 \
+    if (!(condition)) [[unlikely]]                                                                     \
+      ::tenon::support::throw_internal(#condition, __FILE__, __LINE__, ::fmt::format("" __VA_ARGS__)); \
   } while (false)

@@ -32,8 +32,10 @@ class Counted {
   virtual void release_resources() {}
 
  private:
-  template <typename T> friend class Ref;
-  template <typename T> friend class WeakRef;
+  template <typename T>
+  friend class Ref;
+  template <typename T>
+  friend class WeakRef;
 
   void retain() const { strong_.fetch_add(1, std::memory_order_relaxed); }
   void release() const {

@@ -18,14 +18,14 @@
 namespace tenon {
 
 enum class LogTopic : unsigned {
-  Graph,      // captured graphs, before and after aot
-  Guards,     // guards of a compiled function, and why one failed
-  Recompiles, // why a function was compiled again
-  Breaks,     // why a call ran eagerly
-  Fusion,     // what was fused, what not and why
-  Kernels,    // every kernel as text, and its compile time
-  Plan,       // plans as text
-  Cache,      // object cache hits, misses, rejected entries
+  Graph,       // captured graphs, before and after aot
+  Guards,      // guards of a compiled function, and why one failed
+  Recompiles,  // why a function was compiled again
+  Breaks,      // why a call ran eagerly
+  Fusion,      // what was fused, what not and why
+  Kernels,     // every kernel as text, and its compile time
+  Plan,        // plans as text
+  Cache,       // object cache hits, misses, rejected entries
   Count_,
 };
 
@@ -42,8 +42,8 @@ int64_t warning_count();
 
 }  // namespace tenon
 
-#define TENON_LOG(topic, ...)                                                    \
-  do {                                                                           \
-    if (::tenon::log_enabled(::tenon::LogTopic::topic)) [[unlikely]]             \
-      ::tenon::log_line(::tenon::LogTopic::topic, ::fmt::format(__VA_ARGS__));   \
+#define TENON_LOG(topic, ...)                                                  \
+  do {                                                                         \
+    if (::tenon::log_enabled(::tenon::LogTopic::topic)) [[unlikely]]           \
+      ::tenon::log_line(::tenon::LogTopic::topic, ::fmt::format(__VA_ARGS__)); \
   } while (false)

@@ -25,8 +25,8 @@ void set_num_threads(int count);
 namespace support {
 void parallel_for_erased(int64_t count, int64_t grain, void (*body)(void*, int64_t, int64_t), void* state);
 
-// Lends the pool to code that has OpenMP regions of its own (oneDNN): while it lives, they run on `threads()` threads when
-// started by this thread. That is one thread wherever `parallel_for` would run alone.
+// Lends the pool to code that has OpenMP regions of its own (oneDNN): while it lives, they run on `threads()` threads
+// when started by this thread. That is one thread wherever `parallel_for` would run alone.
 class ThreadLease {
  public:
   // `alone`: one thread, for work that is too small to share.
@@ -45,8 +45,7 @@ template <typename Body>
 void parallel_for(int64_t count, int64_t grain, Body&& body) {
   using Plain = std::remove_reference_t<Body>;
   support::parallel_for_erased(
-      count, grain,
-      [](void* state, int64_t begin, int64_t end) { (*static_cast<Plain*>(state))(begin, end); },
+      count, grain, [](void* state, int64_t begin, int64_t end) { (*static_cast<Plain*>(state))(begin, end); },
       const_cast<void*>(static_cast<const void*>(std::addressof(body))));
 }
 

@@ -109,9 +109,7 @@ class SmallVector {
     return data_ + at;
   }
 
-  bool operator==(const SmallVector& other) const {
-    return std::equal(begin(), end(), other.begin(), other.end());
-  }
+  bool operator==(const SmallVector& other) const { return std::equal(begin(), end(), other.begin(), other.end()); }
 
  private:
   T* inline_data() { return std::launder(reinterpret_cast<T*>(inline_)); }

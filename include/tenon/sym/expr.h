@@ -15,8 +15,8 @@
 // never rearranged. Mixing an integer with a real makes the integer real (`ToReal`). A comparison of reals is false
 // where an operand is NaN, so `!(a < b)` stays a negation. Where every step is known to be exact (an integer of at most
 // 2^53 over a power of two) a comparison, `Floor`, … of reals becomes one of integers, about which more is known.
-// A negative exponent of an integer `Pow`, and `Floor`, `Ceil`, `Round`, `Trunc` of something beyond 64 bits or NaN have no
-// value, as a division by zero has none.
+// A negative exponent of an integer `Pow`, and `Floor`, `Ceil`, `Round`, `Trunc` of something beyond 64 bits or NaN
+// have no value, as a division by zero has none.
 //
 // What it is not: it knows no hints and no guards (`ShapeEnv` does).
 #pragma once
@@ -37,12 +37,58 @@
 namespace tenon::sym {
 
 enum class Op : uint8_t {
-  Constant, Symbol, Add, Mul, FloorDiv, Mod, Min, Max, Abs, Pow,  // integers; a Symbol may also be real
-  Floor, Ceil, Round, Trunc,                                      // an integer from a real; Round: halves to even
-  RealConstant, ToReal, RealAdd, RealSub, RealMul, RealDiv, RealPow, RealMin, RealMax, RealAbs, RealNeg,
-  Sqrt, Sin, Cos, Tan, Sinh, Cosh, Tanh, Asin, Acos, Atan, Exp, Log, Exp2, Log2,
-  Eq, Ne, Lt, Le, And, Or, Not,                                   // booleans
-  RealEq, RealNe, RealLt, RealLe, Same, IsInteger,                // Same: the same bits, or both NaN
+  Constant,
+  Symbol,
+  Add,
+  Mul,
+  FloorDiv,
+  Mod,
+  Min,
+  Max,
+  Abs,
+  Pow,  // integers; a Symbol may also be real
+  Floor,
+  Ceil,
+  Round,
+  Trunc,  // an integer from a real; Round: halves to even
+  RealConstant,
+  ToReal,
+  RealAdd,
+  RealSub,
+  RealMul,
+  RealDiv,
+  RealPow,
+  RealMin,
+  RealMax,
+  RealAbs,
+  RealNeg,
+  Sqrt,
+  Sin,
+  Cos,
+  Tan,
+  Sinh,
+  Cosh,
+  Tanh,
+  Asin,
+  Acos,
+  Atan,
+  Exp,
+  Log,
+  Exp2,
+  Log2,
+  Eq,
+  Ne,
+  Lt,
+  Le,
+  And,
+  Or,
+  Not,  // booleans
+  RealEq,
+  RealNe,
+  RealLt,
+  RealLe,
+  Same,
+  IsInteger,  // Same: the same bits, or both NaN
 };
 
 // An inclusive range; the ends saturate at `kMin` and `kMax`, which mean "no bound".
@@ -77,14 +123,14 @@ class Expr {
   bool is_boolean() const { return op() >= Op::Eq; }
   bool is_real() const;
   bool is_real_constant() const { return op() == Op::RealConstant; }
-  int64_t constant() const;          // of a Constant
-  double real_constant() const;      // of a RealConstant
-  const std::string& name() const;   // of a Symbol
-  int32_t symbol_id() const;         // of a Symbol: 0, 1, 2, … in order of creation in its pool
+  int64_t constant() const;         // of a Constant
+  double real_constant() const;     // of a RealConstant
+  const std::string& name() const;  // of a Symbol
+  int32_t symbol_id() const;        // of a Symbol: 0, 1, 2, … in order of creation in its pool
   std::span<const Expr> args() const;
   ExprPool& pool() const;
   const ExprNode* node() const { return node_; }
-  std::string str() const;           // e.g. "2*s0 + 1", "Mod(s0, 8)", "s0 <= 5"
+  std::string str() const;  // e.g. "2*s0 + 1", "Mod(s0, 8)", "s0 <= 5"
 
   bool operator==(const Expr& other) const { return node_ == other.node_; }
 
@@ -120,8 +166,8 @@ Expr lt(Expr a, Expr b);
 Expr le(Expr a, Expr b);
 Expr gt(Expr a, Expr b);
 Expr ge(Expr a, Expr b);
-Expr same(Expr a, Expr b);   // the same number; of reals the same bits, or both NaN
-Expr is_integer(Expr a);     // a real without a fraction
+Expr same(Expr a, Expr b);  // the same number; of reals the same bits, or both NaN
+Expr is_integer(Expr a);    // a real without a fraction
 Expr logical_and(Expr a, Expr b);
 Expr logical_or(Expr a, Expr b);
 Expr logical_not(Expr a);
@@ -197,8 +243,8 @@ class ExprProgram {
  private:
   struct Instruction {
     Op op;
-    int32_t a, b;     // operand registers; for Symbol: a = symbol id
-    int64_t constant; // for Constant and RealConstant (bits)
+    int32_t a, b;      // operand registers; for Symbol: a = symbol id
+    int64_t constant;  // for Constant and RealConstant (bits)
   };
   template <bool Throw>
   bool execute(std::span<const int64_t> symbol_values, std::span<int64_t> results) const;
@@ -210,7 +256,5 @@ class ExprProgram {
 
 template <>
 struct std::hash<tenon::sym::Expr> {
-  size_t operator()(const tenon::sym::Expr& expr) const noexcept {
-    return std::hash<const void*>()(expr.node());
-  }
+  size_t operator()(const tenon::sym::Expr& expr) const noexcept { return std::hash<const void*>()(expr.node()); }
 };

@@ -1,9 +1,9 @@
 // `ShapeEnv`: the symbols of one capture, where they come from, and what has been assumed of them.
 //
 // A symbol is backed (`s0`: it has a hint, the value at capture, and a source such as "size 0 of argument x") or
-// unbacked (`u0`: it comes from data); reals are `f0` and `uf0`. Asking for a truth: decide from ranges and facts; else, if every symbol
-// is backed, take the hint's answer and record a guard with the place in the user's program; else throw a
-// `DataDependentError`. Guards are what must hold for the capture to be used again.
+// unbacked (`u0`: it comes from data); reals are `f0` and `uf0`. Asking for a truth: decide from ranges and facts;
+// else, if every symbol is backed, take the hint's answer and record a guard with the place in the user's program; else
+// throw a `DataDependentError`. Guards are what must hold for the capture to be used again.
 #pragma once
 
 #include <tenon/support/call_site.h>
@@ -71,8 +71,8 @@ class ShapeEnv : public Counted {
   // Says that an expression is the size of something.
   void mark_size(Expr expr);
 
-  // Asked before giving up on a condition or number that depends on data, with its expression. It may find the values out (by running what
-  // was captured so far) and `give_hint`; true if it did.
+  // Asked before giving up on a condition or number that depends on data, with its expression. It may find the values
+  // out (by running what was captured so far) and `give_hint`; true if it did.
   void set_resolver(std::function<bool(Expr)> resolver) { resolver_ = std::move(resolver); }
   // From now on the unbacked symbol is backed: its value, of a real the bits, is known at capture.
   void give_hint(int32_t symbol_id, int64_t value);
@@ -127,13 +127,13 @@ class ShapeEnv : public Counted {
   int64_t pin_to_hint(Expr expr, Expr simple);
 
   std::unique_ptr<ExprPool> pool_;
-  std::vector<int64_t> hints_;          // by symbol id; bits of reals
-  std::vector<bool> backed_;            // by symbol id
-  std::vector<bool> from_data_;         // by symbol id: it was unbacked when it was made
-  std::vector<std::string> sources_;    // by symbol id
-  std::vector<Kind> kinds_;             // by symbol id
-  std::vector<int32_t> fresh_;          // unbacked symbols handed out since `take_fresh`
-  ReuseUnbacked* reuse_ = nullptr;      // the innermost
+  std::vector<int64_t> hints_;        // by symbol id; bits of reals
+  std::vector<bool> backed_;          // by symbol id
+  std::vector<bool> from_data_;       // by symbol id: it was unbacked when it was made
+  std::vector<std::string> sources_;  // by symbol id
+  std::vector<Kind> kinds_;           // by symbol id
+  std::vector<int32_t> fresh_;        // unbacked symbols handed out since `take_fresh`
+  ReuseUnbacked* reuse_ = nullptr;    // the innermost
   std::vector<Guard> guards_;
   std::vector<Guard> deferred_;
   std::unordered_map<std::string, int> counts_;  // symbols so far, by prefix

@@ -26,8 +26,8 @@ bool decide_likely(const SymBool& condition, bool otherwise);
 inline bool same_size(const SymInt& a, const SymInt& b) {
   return !a.is_symbolic() && !b.is_symbolic() ? a.plain() == b.plain() : a.same(b) || expect(a == b);
 }
-// Whether a dimension of size `from` stands for one of size `to`: it is that size, or 1. The latter is asked only where the former does not
-// hold, so that a size which happens to be 1 is not fixed to it without need.
+// Whether a dimension of size `from` stands for one of size `to`: it is that size, or 1. The latter is asked only where
+// the former does not hold, so that a size which happens to be 1 is not fixed to it without need.
 bool broadcasts_to(const SymInt& from, const SymInt& to);
 // Of two sizes that agree, the one that is better known: a number, then a size with a hint.
 const SymInt& better_known(const SymInt& a, const SymInt& b);

@@ -36,8 +36,8 @@ class SymFloat {
   // The hint, without a guard; nothing for an unbacked value.
   std::optional<double> hint() const;
 
-  const sym::Expr& expr() const { return expr_; }          // undefined when plain
-  const Ref<sym::ShapeEnv>& env() const { return env_; }   // null when plain
+  const sym::Expr& expr() const { return expr_; }         // undefined when plain
+  const Ref<sym::ShapeEnv>& env() const { return env_; }  // null when plain
   sym::Expr to_expr(sym::ShapeEnv& env) const;
 
   std::string str() const;
@@ -70,13 +70,13 @@ inline bool both_plain(const SymFloat& a, const SymFloat& b) { return !a.is_symb
 }  // namespace sym::detail
 
 // Plain operands are computed in place; the rest builds an expression.
-#define TENON_REAL_OPERATOR(sign, Operation)                                                 \
-  template <typename A, typename B>                                                          \
-    requires RealOperands<A, B>                                                              \
-  SymFloat operator sign(const A& left, const B& right) {                                    \
-    const SymFloat &a = left, &b = right;                                                    \
-    if (sym::detail::both_plain(a, b)) return double(a) sign double(b);                      \
-    return sym::detail::binary_real(sym::Op::Operation, a, b);                                    \
+#define TENON_REAL_OPERATOR(sign, Operation)                            \
+  template <typename A, typename B>                                     \
+    requires RealOperands<A, B>                                         \
+  SymFloat operator sign(const A& left, const B& right) {               \
+    const SymFloat &a = left, &b = right;                               \
+    if (sym::detail::both_plain(a, b)) return double(a) sign double(b); \
+    return sym::detail::binary_real(sym::Op::Operation, a, b);          \
   }
 TENON_REAL_OPERATOR(+, RealAdd)
 TENON_REAL_OPERATOR(-, RealSub)
@@ -86,23 +86,31 @@ TENON_REAL_OPERATOR(/, RealDiv)
 inline SymFloat operator-(const SymFloat& a) { return sym::detail::unary_real(sym::Op::RealNeg, a); }
 template <typename B>
   requires RealOperands<SymFloat, B>
-SymFloat& operator+=(SymFloat& a, const B& b) { return a = a + b; }
+SymFloat& operator+=(SymFloat& a, const B& b) {
+  return a = a + b;
+}
 template <typename B>
   requires RealOperands<SymFloat, B>
-SymFloat& operator-=(SymFloat& a, const B& b) { return a = a - b; }
+SymFloat& operator-=(SymFloat& a, const B& b) {
+  return a = a - b;
+}
 template <typename B>
   requires RealOperands<SymFloat, B>
-SymFloat& operator*=(SymFloat& a, const B& b) { return a = a * b; }
+SymFloat& operator*=(SymFloat& a, const B& b) {
+  return a = a * b;
+}
 template <typename B>
   requires RealOperands<SymFloat, B>
-SymFloat& operator/=(SymFloat& a, const B& b) { return a = a / b; }
+SymFloat& operator/=(SymFloat& a, const B& b) {
+  return a = a / b;
+}
 
 // A comparison with NaN is false, `!=` is true.
-#define TENON_REAL_COMPARISON(sign, Operation, left, right)                                  \
-  template <typename A, typename B>                                                          \
-    requires RealOperands<A, B>                                                              \
-  SymBool operator sign(const A& a, const B& b) {                                            \
-    return sym::detail::compare_reals(sym::Op::Operation, left, right);                            \
+#define TENON_REAL_COMPARISON(sign, Operation, left, right)             \
+  template <typename A, typename B>                                     \
+    requires RealOperands<A, B>                                         \
+  SymBool operator sign(const A& a, const B& b) {                       \
+    return sym::detail::compare_reals(sym::Op::Operation, left, right); \
   }
 TENON_REAL_COMPARISON(==, RealEq, a, b)
 TENON_REAL_COMPARISON(!=, RealNe, a, b)
@@ -116,21 +124,31 @@ SymFloat true_div(const SymInt& a, const SymInt& b);  // by zero: inf or NaN, as
 SymInt abs(const SymInt& a);
 SymInt pow(const SymInt& base, const SymInt& exponent);  // an exponent of at least 0
 template <std::same_as<SymFloat> T>
-SymFloat abs(const T& a) { return sym::detail::unary_real(sym::Op::RealAbs, a); }
+SymFloat abs(const T& a) {
+  return sym::detail::unary_real(sym::Op::RealAbs, a);
+}
 template <typename A, typename B>
   requires RealOperands<A, B>
-SymFloat pow(const A& a, const B& b) { return sym::detail::binary_real(sym::Op::RealPow, a, b); }
+SymFloat pow(const A& a, const B& b) {
+  return sym::detail::binary_real(sym::Op::RealPow, a, b);
+}
 template <typename A, typename B>
   requires RealOperands<A, B>
-SymFloat min(const A& a, const B& b) { return sym::detail::binary_real(sym::Op::RealMin, a, b); }
+SymFloat min(const A& a, const B& b) {
+  return sym::detail::binary_real(sym::Op::RealMin, a, b);
+}
 template <typename A, typename B>
   requires RealOperands<A, B>
-SymFloat max(const A& a, const B& b) { return sym::detail::binary_real(sym::Op::RealMax, a, b); }
+SymFloat max(const A& a, const B& b) {
+  return sym::detail::binary_real(sym::Op::RealMax, a, b);
+}
 
 // To integers. An Error (when evaluated, if symbolic) for NaN and what 64 bits do not hold.
 inline SymInt floor(const std::same_as<SymFloat> auto& a) { return sym::detail::round_real(sym::Op::Floor, a); }
 inline SymInt ceil(const std::same_as<SymFloat> auto& a) { return sym::detail::round_real(sym::Op::Ceil, a); }
-inline SymInt round(const std::same_as<SymFloat> auto& a) { return sym::detail::round_real(sym::Op::Round, a); }  // halves to even
+inline SymInt round(const std::same_as<SymFloat> auto& a) {
+  return sym::detail::round_real(sym::Op::Round, a);
+}  // halves to even
 inline SymInt trunc(const std::same_as<SymFloat> auto& a) { return sym::detail::round_real(sym::Op::Trunc, a); }
 inline SymInt to_int(const std::same_as<SymFloat> auto& a) { return sym::detail::round_real(sym::Op::Trunc, a); }
 SymInt to_int(const SymBool& a);  // 0 or 1

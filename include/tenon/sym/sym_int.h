@@ -10,9 +10,9 @@
 #pragma once
 
 #include <tenon/support/intrusive.h>
+#include <tenon/support/small_vector.h>
 #include <tenon/sym/expr.h>
 #include <tenon/sym/shape_env.h>
-#include <tenon/support/small_vector.h>
 
 #include <concepts>
 
@@ -39,8 +39,8 @@ class SymInt {
   // The hint, without a guard; nothing for an unbacked value. For heuristics only.
   std::optional<int64_t> hint() const;
 
-  const sym::Expr& expr() const { return expr_; }          // undefined when plain
-  const Ref<sym::ShapeEnv>& env() const { return env_; }   // null when plain
+  const sym::Expr& expr() const { return expr_; }         // undefined when plain
+  const Ref<sym::ShapeEnv>& env() const { return env_; }  // null when plain
   // The value as an expression of `env`'s pool, plain numbers included.
   sym::Expr to_expr(sym::ShapeEnv& env) const;
 

@@ -41,29 +41,20 @@ Real real_remainder(Real a, Real b) {
 Value* real_binary(Context& context, OpCode code, Value* left, Value* right) {
   Real a{&context, left}, b{&context, right};
   switch (code) {
-    case OpCode::Add:
-      return (a + b).value;
-    case OpCode::Sub:
-      return (a - b).value;
-    case OpCode::Mul:
-      return (a * b).value;
-    case OpCode::Div:
-      return (a / b).value;
-    case OpCode::FloorDiv:
-      return floor(a / b).value;
-    case OpCode::Rem:
-      return real_remainder(a, b).value;
+    case OpCode::Add: return (a + b).value;
+    case OpCode::Sub: return (a - b).value;
+    case OpCode::Mul: return (a * b).value;
+    case OpCode::Div: return (a / b).value;
+    case OpCode::FloorDiv: return floor(a / b).value;
+    case OpCode::Rem: return real_remainder(a, b).value;
     case OpCode::Mod: {
       Real rest = real_remainder(a, b);
       Truth differ = (rest != 0.0) & ((rest < 0.0) ^ (b < 0.0));
       return select(differ, rest + b, rest).value;
     }
-    case OpCode::Max:
-      return select(is_nan(a), a, select(a > b, a, b)).value;
-    case OpCode::Min:
-      return select(is_nan(a), a, select(a < b, a, b)).value;
-    default:
-      return math_function(context, code, left, right);
+    case OpCode::Max: return select(is_nan(a), a, select(a > b, a, b)).value;
+    case OpCode::Min: return select(is_nan(a), a, select(a < b, a, b)).value;
+    default: return math_function(context, code, left, right);
   }
 }
 
@@ -97,20 +88,13 @@ Value* integer_binary(Context& context, OpCode code, Dtype dtype, Value* a, Valu
     return builder.CreateBinaryIntrinsic(is_signed ? for_signed : for_unsigned, a, b);
   };
   switch (code) {
-    case OpCode::Add:
-      return builder.CreateAdd(a, b);
-    case OpCode::Sub:
-      return builder.CreateSub(a, b);
-    case OpCode::Mul:
-      return builder.CreateMul(a, b);
-    case OpCode::And:
-      return builder.CreateAnd(a, b);
-    case OpCode::Or:
-      return builder.CreateOr(a, b);
-    case OpCode::Xor:
-      return builder.CreateXor(a, b);
-    case OpCode::Pow:
-      return integer_power(context, dtype, a, b);
+    case OpCode::Add: return builder.CreateAdd(a, b);
+    case OpCode::Sub: return builder.CreateSub(a, b);
+    case OpCode::Mul: return builder.CreateMul(a, b);
+    case OpCode::And: return builder.CreateAnd(a, b);
+    case OpCode::Or: return builder.CreateOr(a, b);
+    case OpCode::Xor: return builder.CreateXor(a, b);
+    case OpCode::Pow: return integer_power(context, dtype, a, b);
     case OpCode::Max:
       return dtype == Dtype::Bool ? builder.CreateOr(a, b) : pick(llvm::Intrinsic::smax, llvm::Intrinsic::umax);
     case OpCode::Min:
@@ -124,8 +108,7 @@ Value* integer_binary(Context& context, OpCode code, Dtype dtype, Value* a, Valu
       Value* shifted = code == OpCode::Shl ? builder.CreateShl(a, amount) : builder.CreateLShr(a, amount);
       return builder.CreateSelect(in_range, shifted, constant(a, 0));
     }
-    default:
-      break;
+    default: break;
   }
   auto [quotient, remainder] = truncating_division(context, dtype, a, b);
   Value* zero = constant(a, 0);
@@ -134,16 +117,11 @@ Value* integer_binary(Context& context, OpCode code, Dtype dtype, Value* a, Valu
                                     builder.CreateICmpSLT(builder.CreateXor(remainder, b), zero))
                 : static_cast<Value*>(llvm::Constant::getNullValue(llvm::CmpInst::makeCmpResultType(a->getType())));
   switch (code) {
-    case OpCode::Div:
-      return quotient;
-    case OpCode::Rem:
-      return remainder;
-    case OpCode::FloorDiv:
-      return builder.CreateSub(quotient, builder.CreateZExt(below, a->getType()));
-    case OpCode::Mod:
-      return builder.CreateAdd(remainder, builder.CreateSelect(below, b, zero));
-    default:
-      break;
+    case OpCode::Div: return quotient;
+    case OpCode::Rem: return remainder;
+    case OpCode::FloorDiv: return builder.CreateSub(quotient, builder.CreateZExt(below, a->getType()));
+    case OpCode::Mod: return builder.CreateAdd(remainder, builder.CreateSelect(below, b, zero));
+    default: break;
   }
   TENON_ASSERT(false, "{} is not defined for integers", loop::traits(code).name);
 }
@@ -177,12 +155,10 @@ Value* unary_operation(Context& context, OpCode code, Dtype dtype, Value* a) {
   llvm::IRBuilder<>& b = context.b;
   if (!is_floating(dtype)) {
     switch (code) {
-      case OpCode::Neg:
-        return b.CreateNeg(a);
+      case OpCode::Neg: return b.CreateNeg(a);
       case OpCode::Abs:
         return traits(dtype).is_signed ? b.CreateBinaryIntrinsic(llvm::Intrinsic::abs, a, b.getFalse()) : a;
-      case OpCode::Not:
-        return b.CreateNot(a);
+      case OpCode::Not: return b.CreateNot(a);
       case OpCode::Sign: {
         Value* positive = b.CreateZExt(
             traits(dtype).is_signed ? b.CreateICmpSGT(a, constant(a, 0)) : b.CreateICmpNE(a, constant(a, 0)),
@@ -190,37 +166,24 @@ Value* unary_operation(Context& context, OpCode code, Dtype dtype, Value* a) {
         if (!traits(dtype).is_signed) return positive;
         return b.CreateSub(positive, b.CreateZExt(b.CreateICmpSLT(a, constant(a, 0)), a->getType()));
       }
-      default:
-        break;
+      default: break;
     }
     TENON_ASSERT(false, "{} is not defined for {}", loop::traits(code).name, name(dtype));
   }
   Real x{&context, a};
   switch (code) {
-    case OpCode::Neg:
-      return (-x).value;
-    case OpCode::Abs:
-      return abs(x).value;
-    case OpCode::Sign:
-      return real_sign(context, a);
-    case OpCode::Floor:
-      return floor(x).value;
-    case OpCode::Ceil:
-      return b.CreateUnaryIntrinsic(llvm::Intrinsic::ceil, a);
-    case OpCode::Trunc:
-      return truncate(x).value;
-    case OpCode::Round:
-      return round_even(x).value;
-    case OpCode::Sqrt:
-      return square_root(x).value;
-    case OpCode::Rsqrt:
-      return (1.0 / square_root(x)).value;
-    case OpCode::Reciprocal:
-      return (1.0 / x).value;
-    case OpCode::IsNan:
-      return is_nan(x).value;
-    default:
-      return math_function(context, code, a, nullptr);
+    case OpCode::Neg: return (-x).value;
+    case OpCode::Abs: return abs(x).value;
+    case OpCode::Sign: return real_sign(context, a);
+    case OpCode::Floor: return floor(x).value;
+    case OpCode::Ceil: return b.CreateUnaryIntrinsic(llvm::Intrinsic::ceil, a);
+    case OpCode::Trunc: return truncate(x).value;
+    case OpCode::Round: return round_even(x).value;
+    case OpCode::Sqrt: return square_root(x).value;
+    case OpCode::Rsqrt: return (1.0 / square_root(x)).value;
+    case OpCode::Reciprocal: return (1.0 / x).value;
+    case OpCode::IsNan: return is_nan(x).value;
+    default: return math_function(context, code, a, nullptr);
   }
 }
 

@@ -98,27 +98,19 @@ llvm::Type* compute_type(Context& context, Dtype dtype) {
 
 Value* from_storage(Context& context, Dtype dtype, Value* raw) {
   switch (dtype) {
-    case Dtype::Bool:
-      return context.b.CreateICmpNE(raw, llvm::Constant::getNullValue(raw->getType()));
-    case Dtype::Float16:
-      return float16_to_float(context, raw);
-    case Dtype::BFloat16:
-      return bfloat16_to_float(context, raw);
-    default:
-      return raw;
+    case Dtype::Bool: return context.b.CreateICmpNE(raw, llvm::Constant::getNullValue(raw->getType()));
+    case Dtype::Float16: return float16_to_float(context, raw);
+    case Dtype::BFloat16: return bfloat16_to_float(context, raw);
+    default: return raw;
   }
 }
 
 Value* to_storage(Context& context, Dtype dtype, Value* value) {
   switch (dtype) {
-    case Dtype::Bool:
-      return context.b.CreateZExt(value, like(value, context.b.getInt8Ty()));
-    case Dtype::Float16:
-      return float_to_float16(context, to_float(context, value));
-    case Dtype::BFloat16:
-      return float_to_bfloat16(context, to_float(context, value));
-    default:
-      return value;
+    case Dtype::Bool: return context.b.CreateZExt(value, like(value, context.b.getInt8Ty()));
+    case Dtype::Float16: return float_to_float16(context, to_float(context, value));
+    case Dtype::BFloat16: return float_to_bfloat16(context, to_float(context, value));
+    default: return value;
   }
 }
 

@@ -59,36 +59,23 @@ Value* Emitter::index_operation(Expr expr, llvm::ArrayRef<Value*> args, bool sma
     return all;
   };
   switch (expr.op()) {
-    case Op::Add:
-      return fold([&](Value* a, Value* b) { return b_.CreateAdd(a, b); });
-    case Op::Mul:
-      return fold([&](Value* a, Value* b) { return b_.CreateMul(a, b); });
-    case Op::FloorDiv:
-      return index_floor_div(context_, args[0], args[1], small).quotient;
-    case Op::Mod:
-      return index_floor_div(context_, args[0], args[1], small).remainder;
+    case Op::Add: return fold([&](Value* a, Value* b) { return b_.CreateAdd(a, b); });
+    case Op::Mul: return fold([&](Value* a, Value* b) { return b_.CreateMul(a, b); });
+    case Op::FloorDiv: return index_floor_div(context_, args[0], args[1], small).quotient;
+    case Op::Mod: return index_floor_div(context_, args[0], args[1], small).remainder;
     case Op::Min:
       return fold([&](Value* a, Value* b) { return b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, a, b); });
     case Op::Max:
       return fold([&](Value* a, Value* b) { return b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, a, b); });
-    case Op::Eq:
-      return truth(b_.CreateICmpEQ(args[0], args[1]));
-    case Op::Ne:
-      return truth(b_.CreateICmpNE(args[0], args[1]));
-    case Op::Lt:
-      return truth(b_.CreateICmpSLT(args[0], args[1]));
-    case Op::Le:
-      return truth(b_.CreateICmpSLE(args[0], args[1]));
-    case Op::And:
-      return fold([&](Value* a, Value* b) { return b_.CreateAnd(a, b); });
-    case Op::Or:
-      return fold([&](Value* a, Value* b) { return b_.CreateOr(a, b); });
-    case Op::Not:
-      return b_.CreateXor(args[0], llvm::ConstantInt::get(args[0]->getType(), 1));
-    case Op::Abs:
-      return b_.CreateBinaryIntrinsic(llvm::Intrinsic::abs, args[0], b_.getFalse());
-    default:
-      break;
+    case Op::Eq: return truth(b_.CreateICmpEQ(args[0], args[1]));
+    case Op::Ne: return truth(b_.CreateICmpNE(args[0], args[1]));
+    case Op::Lt: return truth(b_.CreateICmpSLT(args[0], args[1]));
+    case Op::Le: return truth(b_.CreateICmpSLE(args[0], args[1]));
+    case Op::And: return fold([&](Value* a, Value* b) { return b_.CreateAnd(a, b); });
+    case Op::Or: return fold([&](Value* a, Value* b) { return b_.CreateOr(a, b); });
+    case Op::Not: return b_.CreateXor(args[0], llvm::ConstantInt::get(args[0]->getType(), 1));
+    case Op::Abs: return b_.CreateBinaryIntrinsic(llvm::Intrinsic::abs, args[0], b_.getFalse());
+    default: break;
   }
   TENON_ASSERT(false, "unknown expression {}", expr.str());
 }
@@ -137,27 +124,20 @@ int Emitter::magnitude_bits(Expr expr) const {
   };
   auto bits_of = [](uint64_t number) { return 64 - __builtin_clzll(number | 1); };
   switch (expr.op()) {
-    case Op::Constant:
-      return bits_of(static_cast<uint64_t>(std::abs(expr.constant())));
-    case Op::Symbol:
-      return is_loop_index_[static_cast<size_t>(expr.symbol_id())] ? 40 : 64;
-    case Op::Add:
-      return std::min(64, most() + bits_of(args.size()));
+    case Op::Constant: return bits_of(static_cast<uint64_t>(std::abs(expr.constant())));
+    case Op::Symbol: return is_loop_index_[static_cast<size_t>(expr.symbol_id())] ? 40 : 64;
+    case Op::Add: return std::min(64, most() + bits_of(args.size()));
     case Op::Mul: {
       int all = 0;
       for (Expr argument : args) all += magnitude_bits(argument);
       return std::min(64, all);
     }
-    case Op::FloorDiv:
-      return std::min(64, magnitude_bits(args[0]) + 1);
-    case Op::Mod:
-      return magnitude_bits(args[1]);
+    case Op::FloorDiv: return std::min(64, magnitude_bits(args[0]) + 1);
+    case Op::Mod: return magnitude_bits(args[1]);
     case Op::Min:
     case Op::Max:
-    case Op::Abs:
-      return most();
-    default:
-      return expr.is_boolean() ? 1 : 64;
+    case Op::Abs: return most();
+    default: return expr.is_boolean() ? 1 : 64;
   }
 }
 

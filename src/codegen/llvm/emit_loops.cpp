@@ -251,7 +251,8 @@ void Emitter::emit_streaming_loop(const Loop& loop, Value* begin, Value* end, in
   streamed_over_ = loop_indices(streaming_stores(loop)[0]->index);
   int streams = 0, shared = 0;
   for (const loop::Statement& statement : loop.body)
-    if (const Op& op = std::get<Op>(statement); op.code == OpCode::Load) ++(loop_indices(op.index) == streamed_over_ ? streams : shared);
+    if (const Op& op = std::get<Op>(statement); op.code == OpCode::Load)
+      ++(loop_indices(op.index) == streamed_over_ ? streams : shared);
   crowded_ = streams > 2 && shared > 0;
   Value* middle = whole_steps_end(to, end, int64_t{parts} * target_.lanes);
   counted_loop(loop, to, middle, &main, none);

@@ -79,20 +79,13 @@ void Emitter::emit_bind_index(const Op& op) {
 
 void Emitter::emit_op(const Op& op) {
   switch (op.code) {
-    case OpCode::Load:
-      return emit_load(op);
-    case OpCode::Store:
-      return emit_store(op);
-    case OpCode::Check:
-      return emit_check(op);
-    case OpCode::BindIndex:
-      return emit_bind_index(op);
-    case OpCode::Reduce:
-      return emit_reduce(op);
-    case OpCode::Constant:
-      return define(op.result, {{constant_of(op)}, 0});
-    case OpCode::Parameter:
-      return define(op.result, {{at(place_of(0), [&] { return parameter_of(op); })}, 0});
+    case OpCode::Load: return emit_load(op);
+    case OpCode::Store: return emit_store(op);
+    case OpCode::Check: return emit_check(op);
+    case OpCode::BindIndex: return emit_bind_index(op);
+    case OpCode::Reduce: return emit_reduce(op);
+    case OpCode::Constant: return define(op.result, {{constant_of(op)}, 0});
+    case OpCode::Parameter: return define(op.result, {{at(place_of(0), [&] { return parameter_of(op); })}, 0});
     case OpCode::Index: {
       Parts result;
       result.level = level_of(op.index);
@@ -103,10 +96,8 @@ void Emitter::emit_op(const Op& op) {
       }
       return define(op.result, std::move(result));
     }
-    case OpCode::Random:
-      return emit_random(op);
-    default:
-      return emit_computation(op);
+    case OpCode::Random: return emit_random(op);
+    default: return emit_computation(op);
   }
 }
 

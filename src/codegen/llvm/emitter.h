@@ -163,7 +163,7 @@ class Emitter {
   std::optional<VectorLoop> vector_;
   bool wrote_streaming_ = false;
   std::vector<int32_t> streamed_over_;  // the loop indices of a streaming store
-  bool crowded_ = false;  // more than two streams are read, and rows that are the same for all of them
+  bool crowded_ = false;                // more than two streams are read, and rows that are the same for all of them
 };
 
 }  // namespace tenon::codegen

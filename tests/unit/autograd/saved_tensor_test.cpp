@@ -55,7 +55,7 @@ TEST(SavedTensors, ATensorThatComesToDependOnWhoSavedItMakesNoRing) {
     Tensor y = x * 1;
     Tensor product = y * y;  // saves y
     square = WeakRef<autograd::Node>(autograd::grad_fn(product));
-    y.add_(product);         // y's history leads to the square
+    y.add_(product);  // y's history leads to the square
 
     Tensor plain = real({3, 4}), times = plain * x;  // saves a tensor without history
     scaled = WeakRef<autograd::Node>(autograd::grad_fn(times));

@@ -25,7 +25,8 @@ using testing::error_of;
 using testing::same_bits;
 
 TEST(Arguments, structures_of_tensors) {
-  auto function = [](const Batch& batch, std::vector<Tensor> more, std::optional<Tensor> maybe, std::array<Tensor, 2> pair) {
+  auto function = [](const Batch& batch, std::vector<Tensor> more, std::optional<Tensor> maybe,
+                     std::array<Tensor, 2> pair) {
     Tensor sum = batch.images * batch.weight + batch.labels + pair[0] - pair[1];
     for (const Tensor& each : more) sum = sum + each;
     if (maybe) sum = sum * *maybe;
@@ -66,7 +67,8 @@ TEST(Arguments, structures_in_structures_and_maps) {
 }
 
 TEST(Arguments, strings_and_dtypes_are_compiled_for_themselves) {
-  auto f = compile([](Tensor x, std::string how, Dtype dtype) { return how == "twice" ? (x * 2).to(dtype) : x.to(dtype); });
+  auto f =
+      compile([](Tensor x, std::string how, Dtype dtype) { return how == "twice" ? (x * 2).to(dtype) : x.to(dtype); });
   Tensor x = ones({2});
   EXPECT_EQ(f(x, std::string("twice"), kFloat64).dtype(), kFloat64);
   EXPECT_TRUE(same_bits(f(x, std::string("once"), kFloat32), x));
@@ -86,7 +88,8 @@ TEST(Arguments, nothing_given_and_nothing_returned) {
 TEST(Numbers, become_symbols_where_the_function_takes_one) {
   auto f = compile([](Tensor x, SymInt n, SymFloat scale) { return x * scale + n; });
   for (int64_t n : {3, -2, 0})
-    for (double scale : {0.5, -1.25}) EXPECT_TRUE(same_bits(f(ones({2}), n, scale), full({2}, scale + static_cast<double>(n))));
+    for (double scale : {0.5, -1.25})
+      EXPECT_TRUE(same_bits(f(ones({2}), n, scale), full({2}, scale + static_cast<double>(n))));
   EXPECT_EQ(f.compile_count(), 1);
 }
 
@@ -98,7 +101,8 @@ TEST(Numbers, are_constants_where_the_function_takes_a_plain_one) {
 
 TEST(Numbers, a_decision_about_one_is_a_guard) {
   auto f = compile([](Tensor x, auto n) { return bool(n > 2) ? x + n : x - n; });
-  for (int64_t n : {3, 9, 1, 2, 5}) EXPECT_TRUE(same_bits(f(zeros({1}), n), full({1}, static_cast<double>(n > 2 ? n : -n))));
+  for (int64_t n : {3, 9, 1, 2, 5})
+    EXPECT_TRUE(same_bits(f(zeros({1}), n), full({1}, static_cast<double>(n > 2 ? n : -n))));
   EXPECT_EQ(f.compile_count(), 2);
 }
 
@@ -117,7 +121,8 @@ TEST(Marks, a_function_that_fixes_a_marked_size_is_an_error_that_says_why) {
   Tensor x = randn({4});
   mark_dynamic(x, 0);
   std::string error = error_of([&] { f(x); });
-  EXPECT_NE(error.find("size 0 of arg0 was marked dynamic, but the function fixes it to 4"), std::string::npos) << error;
+  EXPECT_NE(error.find("size 0 of arg0 was marked dynamic, but the function fixes it to 4"), std::string::npos)
+      << error;
   Tensor y = randn({4});
   maybe_mark_dynamic(y, 0);
   EXPECT_TRUE(same_bits(f(y), y * 4));
@@ -205,7 +210,8 @@ TEST(Options, a_backend_that_throws) {
 }
 
 TEST(Options, bad_ones) {
-  EXPECT_NE(error_of([] { compile([](Tensor x) { return x; }, {.recompile_limit = 0}); }).find("recompile_limit"), std::string::npos);
+  EXPECT_NE(error_of([] { compile([](Tensor x) { return x; }, {.recompile_limit = 0}); }).find("recompile_limit"),
+            std::string::npos);
 }
 
 TEST(Threads, one_compiles_and_all_get_the_right_result) {
@@ -229,7 +235,8 @@ TEST(Threads, one_compiles_and_all_get_the_right_result) {
 
 TEST(Nesting, a_compiled_function_in_another_is_part_of_it) {
   auto inner = compile([](Tensor x, SymInt n) { return x.sin() * n; });
-  auto outer = compile([&](Tensor x) { return inner(x + 1, x.size(0)) + 1; }, {.fullgraph = true, .dynamic = Dynamic::On});
+  auto outer =
+      compile([&](Tensor x) { return inner(x + 1, x.size(0)) + 1; }, {.fullgraph = true, .dynamic = Dynamic::On});
   for (int64_t size : {3, 6}) {
     Tensor x = randn({size});
     EXPECT_TRUE(same_bits(outer(x), (x + 1).sin() * size + 1));

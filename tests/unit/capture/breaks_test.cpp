@@ -151,7 +151,8 @@ TEST(Breaks, a_result_that_nobody_differentiates_has_no_part_in_backward) {
     return std::tuple(flat * 2, cos(steep));
   };
   auto f = compile(function);
-  Tensor x = tensor({0.0f, 1.0f}).set_requires_grad(), y = tensor({0.0f, 1.0f}).set_requires_grad(), w = tensor({3.0f, 4.0f});
+  Tensor x = tensor({0.0f, 1.0f}).set_requires_grad(), y = tensor({0.0f, 1.0f}).set_requires_grad(),
+         w = tensor({3.0f, 4.0f});
   std::get<0>(f(x, w)).sum().backward();
   std::get<0>(function(y, w)).sum().backward();
   EXPECT_TRUE(same_bits(x.grad(), y.grad()));
@@ -237,7 +238,8 @@ TEST(Breaks, what_a_disabled_function_gives_is_guarded) {
 }
 
 TEST(Breaks, sizes_that_happen_to_be_equal_later_stay_apart) {
-  // The second call takes the same path up to the question, on sizes that are equal now, and is captured anew from there.
+  // The second call takes the same path up to the question, on sizes that are equal now, and is captured anew from
+  // there.
   auto function = [](Tensor x, Tensor y) {
     Tensor a = masked_select(x, x > 0.0), b = masked_select(y, y > 0.0);
     return b.size(0) > 3 ? a + 1 : a * b;

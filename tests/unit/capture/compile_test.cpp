@@ -276,7 +276,8 @@ TEST(Compile, ReadingAValueEndsTheGraph) {
 TEST(Compile, FullgraphMakesABreakAnError) {
   auto f = compile([](Tensor x) { return x * x.sum().item<double>(); }, {.fullgraph = true});
   std::string text = error_of([&] { f(ones({3})); });
-  EXPECT_EQ(text.find("[compile] the function cannot be captured as one graph (fullgraph): item() reads the value"), 0u) << text;
+  EXPECT_EQ(text.find("[compile] the function cannot be captured as one graph (fullgraph): item() reads the value"), 0u)
+      << text;
 }
 
 TEST(Compile, BackwardInsideTheFunctionRunsEagerly) {
@@ -332,7 +333,8 @@ TEST(Compile, ABackendOfTheUsers) {
 
 TEST(Compile, AnUnknownBackendIsRefused) {
   EXPECT_EQ(error_of([] { compile([](Tensor x) { return x; }, {.backend = "cudagraphs"}); }),
-            "[compile] unknown backend 'cudagraphs': expected one of inductor, aot_eager, eager, or a function from a graph to a callable");
+            "[compile] unknown backend 'cudagraphs': expected one of inductor, aot_eager, eager, or a function from a "
+            "graph to a callable");
 }
 
 TEST(Compile, ACompiledFunctionInsideAnother) {
@@ -361,7 +363,8 @@ TEST(Compile, NumbersAreGuardedConstants) {
 }
 
 TEST(Compile, SizesReadByTheFunctionStaySymbolic) {
-  auto f = compile([](Tensor x) { return x.view({x.size(0) * x.size(1)}) + Scalar(x.size(0)); }, {.dynamic = Dynamic::On});
+  auto f =
+      compile([](Tensor x) { return x.view({x.size(0) * x.size(1)}) + Scalar(x.size(0)); }, {.dynamic = Dynamic::On});
   for (int64_t rows : {3, 5, 8}) {
     Tensor x = randn({rows, 4});
     EXPECT_TRUE(same_bits(f(x), x.view({rows * 4}) + rows));
@@ -434,7 +437,8 @@ TEST(Compile, ManyThreadsOnManyGraphs) {
       threads.emplace_back([&, id] {
         for (int round = 0; round < 6; ++round) {
           Dtype dtype = id % 2 ? kFloat64 : kFloat32;
-          Tensor x = full({3 + (id + round) % 3}, round % 2 ? 0.5 : -0.5).to(dtype), w = ones_like(x).set_requires_grad(), v = ones_like(x).set_requires_grad();
+          Tensor x = full({3 + (id + round) % 3}, round % 2 ? 0.5 : -0.5).to(dtype),
+                 w = ones_like(x).set_requires_grad(), v = ones_like(x).set_requires_grad();
           Tensor got = f(x, w), expected = function(x, v);
           got.backward();
           expected.backward();
@@ -465,7 +469,8 @@ TEST(Compile, a_computed_size_that_is_one_stretches) {
   Tensor wide = randn({4, 6});
   EXPECT_EQ(testing::error_of([&] { function(wide); }).substr(0, 5), "[add]");
   EXPECT_EQ(testing::error_of([&] { f(wide); }).substr(0, 5), "[add]");
-  auto spread = compile([](Tensor x) { return x.slice(0, 1).expand(SymInts{7, x.size(1)}); }, {.fullgraph = true, .dynamic = Dynamic::On});
+  auto spread = compile([](Tensor x) { return x.slice(0, 1).expand(SymInts{7, x.size(1)}); },
+                        {.fullgraph = true, .dynamic = Dynamic::On});
   EXPECT_EQ(spread(randn({2, 3})).size(0).plain(), 7);
 }
 

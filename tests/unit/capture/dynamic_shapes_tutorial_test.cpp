@@ -7,7 +7,8 @@ namespace {
 using testing::error_of;
 using testing::same_bits;
 
-const CompileOptions one_graph{.fullgraph = true, .capture_scalar_outputs = true, .capture_dynamic_output_shape_ops = true};
+const CompileOptions one_graph{
+    .fullgraph = true, .capture_scalar_outputs = true, .capture_dynamic_output_shape_ops = true};
 
 TEST(DynamicShapesTutorial, a_size_that_changes_becomes_a_symbol) {
   auto f = compile([](Tensor x) { return softmax(x, 1).sum(0); });
@@ -66,7 +67,8 @@ TEST(DynamicShapesTutorial, a_broken_mark) {
   auto fixes = compile([](Tensor x) { return x * int64_t(x.size(0)); });
   Tensor marked = randn({4});
   mark_dynamic(marked, 0);
-  EXPECT_NE(error_of([&] { fixes(marked); }).find("size 0 of arg0 was marked dynamic, but the function fixes it to 4"), std::string::npos);
+  EXPECT_NE(error_of([&] { fixes(marked); }).find("size 0 of arg0 was marked dynamic, but the function fixes it to 4"),
+            std::string::npos);
 }
 
 TEST(DynamicShapesTutorial, a_read) {
@@ -110,7 +112,8 @@ TEST(DynamicShapesTutorial, numbers_from_data) {
 TEST(DynamicShapesTutorial, sizes_from_sizes) {
   auto shrink = compile(
       [](Tensor image) {
-        InterpolateOptions options{.size = SymInts{image.size(2) / 2, image.size(3) / 2}, .mode = Interpolation::Nearest};
+        InterpolateOptions options{.size = SymInts{image.size(2) / 2, image.size(3) / 2},
+                                   .mode = Interpolation::Nearest};
         return interpolate(image, options);
       },
       {.dynamic = Dynamic::On});
@@ -158,7 +161,8 @@ TEST(DynamicShapesTutorial, what_is_kept_aside) {
     kept = x.sin();
     return kept + 1;
   });
-  EXPECT_NE(error_of([&] { leaks(ones({2})); }).find("a result of aten::sin is still held after the capture"), std::string::npos);
+  EXPECT_NE(error_of([&] { leaks(ones({2})); }).find("a result of aten::sin is still held after the capture"),
+            std::string::npos);
 }
 
 }  // namespace

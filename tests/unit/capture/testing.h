@@ -13,7 +13,8 @@ namespace tenon::testing {
 
 // Same dtype, sizes and bits.
 inline ::testing::AssertionResult same_bits(const Tensor& a, const Tensor& b) {
-  if (a.description() != b.description()) return ::testing::AssertionFailure() << a.description() << " and " << b.description();
+  if (a.description() != b.description())
+    return ::testing::AssertionFailure() << a.description() << " and " << b.description();
   Tensor x = a.contiguous(), y = b.contiguous();
   auto bytes = static_cast<size_t>(x.numel().plain() * x.element_size());
   if (bytes == 0 || std::memcmp(x.raw_data(), y.raw_data(), bytes) == 0) return ::testing::AssertionSuccess();

@@ -1,4 +1,5 @@
-// Guards, checks and errors name the line of the user's program. This file is compiled with debug information, as a user's would be.
+// Guards, checks and errors name the line of the user's program. This file is compiled with debug information, as a
+// user's would be.
 #include "testing.h"
 
 #include <tenon/support/call_site.h>

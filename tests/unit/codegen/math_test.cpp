@@ -127,14 +127,9 @@ std::vector<T> samples(size_t count, uint64_t seed) {
         result.push_back(
             static_cast<T>(std::ldexp(unit(random), lowest + static_cast<int>(random() % (highest - lowest)))));
         break;
-      case 1:
-        result.push_back(static_cast<T>(unit(random) * 20));
-        break;
-      case 2:
-        result.push_back(static_cast<T>(unit(random) * (sizeof(T) == 4 ? 100 : 750)));
-        break;
-      default:
-        result.push_back(static_cast<T>(unit(random)));
+      case 1: result.push_back(static_cast<T>(unit(random) * 20)); break;
+      case 2: result.push_back(static_cast<T>(unit(random) * (sizeof(T) == 4 ? 100 : 750))); break;
+      default: result.push_back(static_cast<T>(unit(random)));
     }
   }
   return result;

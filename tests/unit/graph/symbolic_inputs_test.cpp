@@ -73,7 +73,7 @@ TEST(SymbolicInputs, guards_let_through_what_the_fakes_say) {
 }
 
 TEST(SymbolicInputs, a_layout_is_followed_on_other_sizes) {
-  auto fakes_of = [](const Tensor& x, const Tensor& y, graph::InputLayout (&layouts)[2]) {
+  auto fakes_of = [](const Tensor& x, const Tensor& y, graph::InputLayout(&layouts)[2]) {
     graph::SymbolicInputs inputs(make_ref<sym::ShapeEnv>());
     graph::DimPolicy dynamic;
     dynamic.kind = graph::DimPolicy::Kind::Dynamic;
@@ -84,7 +84,8 @@ TEST(SymbolicInputs, a_layout_is_followed_on_other_sizes) {
   graph::InputLayout layouts[2], fresh[2];
   std::string first = fakes_of(zeros({3, 5}), zeros({7, 4}), layouts);
   EXPECT_EQ(fakes_of(zeros({6, 6}), zeros({6, 6}), layouts), first) << "equal by accident";
-  EXPECT_NE(fakes_of(zeros({6, 6}), zeros({6, 6}), fresh), first) << "seen for the first time, equal sizes share a symbol";
+  EXPECT_NE(fakes_of(zeros({6, 6}), zeros({6, 6}), fresh), first)
+      << "seen for the first time, equal sizes share a symbol";
 }
 
 }  // namespace

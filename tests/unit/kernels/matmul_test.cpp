@@ -101,7 +101,8 @@ void expect_product(const Tensor& a, const Tensor& b, const Tensor& out, const M
           sum += more;
           magnitude += std::abs(more);
         }
-        double expected = epilogue.relu && sum <= 0 ? 0 : sum, tolerance = magnitude * 0x1p-23 * (static_cast<double>(k) + 2);
+        double expected = epilogue.relu && sum <= 0 ? 0 : sum,
+               tolerance = magnitude * 0x1p-23 * (static_cast<double>(k) + 2);
         tolerance += std::abs(expected) * rounding;
         ASSERT_NEAR(element(out, batch, row, column), expected, tolerance)
             << a.description() << " and " << b.description() << " at " << batch << ", " << row << ", " << column;
@@ -115,7 +116,8 @@ Tensor product_of(const Tensor& a, const Tensor& b) {
 }
 
 TEST_F(Matmul, odd_sizes_and_transposes) {
-  const int64_t shapes[][3] = {{1, 1, 1}, {3, 5, 7}, {17, 33, 9}, {1, 64, 31}, {65, 1, 13}, {37, 53, 1}, {128, 64, 10}, {300, 130, 260}};
+  const int64_t shapes[][3] = {{1, 1, 1},   {3, 5, 7},   {17, 33, 9},   {1, 64, 31},
+                               {65, 1, 13}, {37, 53, 1}, {128, 64, 10}, {300, 130, 260}};
   for (auto [m, k, n] : shapes)
     for (Dtype dtype : {kFloat32, kBFloat16})
       for (int layout = 0; layout < 8; ++layout) {
@@ -179,18 +181,26 @@ TEST_F(Matmul, epilogues) {
   for (Dtype dtype : {kFloat32, kBFloat16}) {
     if (!matmul_supports(dtype)) continue;
     Tensor a = random_dense({6, 11}, dtype), b = random_dense({11, 13}, dtype);
-    const Tensor biases[] = {random_dense({13}, dtype),          random_tensor({13}, {3}, dtype),  random_dense({1, 13}, dtype),
-                             random_dense({6, 13}, dtype),       random_dense({6, 1}, dtype),      random_dense({}, dtype),
-                             transposed(random_dense({13, 6}, dtype)), random_dense({1, 1}, dtype), random_tensor({13}, {0}, dtype)};
+    const Tensor biases[] = {random_dense({13}, dtype),
+                             random_tensor({13}, {3}, dtype),
+                             random_dense({1, 13}, dtype),
+                             random_dense({6, 13}, dtype),
+                             random_dense({6, 1}, dtype),
+                             random_dense({}, dtype),
+                             transposed(random_dense({13, 6}, dtype)),
+                             random_dense({1, 1}, dtype),
+                             random_tensor({13}, {0}, dtype)};
     for (const Tensor& bias : biases)
       for (bool relu : {false, true})
-        for (auto [alpha, beta] : {std::pair(1.0, 1.0), std::pair(0.5, 1.0), std::pair(1.0, -2.0), std::pair(-3.0, 0.25)})
+        for (auto [alpha, beta] :
+             {std::pair(1.0, 1.0), std::pair(0.5, 1.0), std::pair(1.0, -2.0), std::pair(-3.0, 0.25)})
           for (const Tensor& out : {random_dense({6, 13}, dtype), transposed(random_dense({13, 6}, dtype)),
                                     random_tensor({6, 13}, {40, 3}, dtype)})
             expect_product(a, b, out, {.bias = &bias, .relu = relu, .alpha = alpha, .beta = beta});
     Tensor batched = random_dense({2, 6, 13}, dtype), row = random_dense({13}, dtype);
     for (const Tensor& bias : {row, random_dense({2, 1, 13}, dtype), random_dense({2, 6, 1}, dtype)})
-      expect_product(random_dense({2, 6, 4}, dtype), random_dense({2, 4, 13}, dtype), batched, {.bias = &bias, .relu = true});
+      expect_product(random_dense({2, 6, 4}, dtype), random_dense({2, 4, 13}, dtype), batched,
+                     {.bias = &bias, .relu = true});
   }
 }
 
@@ -210,8 +220,8 @@ TEST_F(Matmul, nan_passes_the_relu_and_a_beta_of_zero_hides_the_bias) {
 TEST_F(Matmul, a_bias_added_to_a_half_is_rounded_once) {
   if (!matmul_supports(kBFloat16)) GTEST_SKIP() << "no bfloat16 here";
   // 256 + 1.5: rounding the product, or the scaled bias, first would give 256.
-  Tensor a = random_dense({1, 1}, kBFloat16), b = random_dense({1, 1}, kBFloat16), out = random_dense({1, 1}, kBFloat16),
-         bias = random_dense({1, 1}, kBFloat16);
+  Tensor a = random_dense({1, 1}, kBFloat16), b = random_dense({1, 1}, kBFloat16),
+         out = random_dense({1, 1}, kBFloat16), bias = random_dense({1, 1}, kBFloat16);
   set(a, 0, 16);
   set(b, 0, 16);
   set(bias, 0, 3);
@@ -247,9 +257,11 @@ TEST_F(Matmul, nested_and_concurrent) {
     for (int64_t at = begin; at < end; ++at) expect_product(a, b, random_dense({60, 50}));
   });
   std::thread other([&] {
-    for (int round = 0; round < 5; ++round) expect_product(a, b, core::allocate(Ints{60, 50}, Ints{50, 1}, kFloat32, kCPU));
+    for (int round = 0; round < 5; ++round)
+      expect_product(a, b, core::allocate(Ints{60, 50}, Ints{50, 1}, kFloat32, kCPU));
   });
-  for (int round = 0; round < 5; ++round) expect_product(a, b, core::allocate(Ints{60, 50}, Ints{50, 1}, kFloat32, kCPU));
+  for (int round = 0; round < 5; ++round)
+    expect_product(a, b, core::allocate(Ints{60, 50}, Ints{50, 1}, kFloat32, kCPU));
   other.join();
 }
 

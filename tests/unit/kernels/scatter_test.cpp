@@ -48,7 +48,8 @@ TYPED_TEST(ScatterAdd, along_either_dimension_with_repeats) {
   Tensor index = make<int64_t>({2, 2}, at({2, 2, 0, 1})), src = make<T>({2, 2}, at({1, 1, 0, 1}));
   scatter_add(self, 1, index, src, out);
   const int64_t expected[] = {1, 0, 2, 0, 2, 0};
-  for (int i = 0; i < 6; ++i) EXPECT_EQ(out.data<T>()[i], from_number<T>(std::is_same_v<T, bool> ? expected[i] != 0 : expected[i])) << i;
+  for (int i = 0; i < 6; ++i)
+    EXPECT_EQ(out.data<T>()[i], from_number<T>(std::is_same_v<T, bool> ? expected[i] != 0 : expected[i])) << i;
 
   // Strided operands, an index of int32, fewer positions than the source has.
   Tensor index32 = make<int32_t>({3, 1}, {2, 5}, at({1, 1, 0}));
@@ -116,7 +117,8 @@ TEST(ScatterAddKernel, index_out_of_range) {
       scatter_add(self, 1, make<int64_t>({1, 2}, {0, wrong}), make<float>({1, 2}, {1, 1}), out);
       ADD_FAILURE() << "no error";
     } catch (const Error& error) {
-      EXPECT_EQ(std::string(error.what()), fmt::format("[scatter_add] index {} is out of range for dimension 1 of size 5", wrong));
+      EXPECT_EQ(std::string(error.what()),
+                fmt::format("[scatter_add] index {} is out of range for dimension 1 of size 5", wrong));
     }
   }
 }

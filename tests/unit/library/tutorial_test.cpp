@@ -9,9 +9,9 @@
 #include <tenon/tenon.h>
 
 using namespace tenon;
+using autograd::AutogradContext;
 using library::Inputs;
 using library::Outputs;
-using autograd::AutogradContext;
 
 namespace {
 
@@ -52,12 +52,12 @@ TEST(Tutorial, compiled) {
 }
 
 TEST(Tutorial, mutation) {
-  auto scale_ = custom_op(
-      "tutorial::scale_",
-      [](const Tensor& x, double by) {
-        for (int64_t i = 0; i < x.numel().plain(); ++i) x.data<float>()[i] *= static_cast<float>(by);
-      },
-      {.mutates = {"x"}, .names = "x, by=2.0"});
+  auto scale_ = custom_op("tutorial::scale_",
+                          [](const Tensor& x, double by) {
+                            for (int64_t i = 0; i < x.numel().plain(); ++i)
+                              x.data<float>()[i] *= static_cast<float>(by);
+                          },
+                          {.mutates = {"x"}, .names = "x, by=2.0"});
   Tensor x = ones({3});
   scale_(x);
   scale_(x, 5);
@@ -81,7 +81,8 @@ TEST(Tutorial, libraries) {
   Tensor x = ones({2});
   Tensor y = dispatch::call_by_name("tutorial_low::affine", {x}, {{"shift", 3.0}})[0].tensor();
   EXPECT_EQ(y.sum().item<double>(), 8);
-  EXPECT_THAT(dispatch::dispatch_table(dispatch::find_operator("tutorial_low::affine")), ::testing::HasSubstr("its own kernel"));
+  EXPECT_THAT(dispatch::dispatch_table(dispatch::find_operator("tutorial_low::affine")),
+              ::testing::HasSubstr("its own kernel"));
 }
 
 TEST(Tutorial, keeping_arguments) {

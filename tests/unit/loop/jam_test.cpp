@@ -8,11 +8,11 @@
 namespace tenon::loop {
 namespace {
 
-
 // out[row, column] = x[row, column] * w[column] + c[row], streaming.
 Kernel rows_kernel(int64_t rows, int64_t columns, bool streaming = true) {
   Builder b("rows");
-  int x = b.buffer("x", kFloat32, BufferRole::In), w = b.buffer("w", kFloat32, BufferRole::In), c = b.buffer("c", kFloat32, BufferRole::In);
+  int x = b.buffer("x", kFloat32, BufferRole::In), w = b.buffer("w", kFloat32, BufferRole::In),
+      c = b.buffer("c", kFloat32, BufferRole::In);
   int out = b.buffer("out", kFloat32, BufferRole::Out);
   sym::Expr height = b.pool().constant(rows), width = b.pool().constant(columns);
   b.loop(height, {.parallel = true}, [&](sym::Expr row) {
@@ -69,7 +69,8 @@ TEST(Jam, leaves_other_kernels_alone) {
   Builder b("flat");
   int x = b.buffer("x", kFloat32, BufferRole::In), out = b.buffer("out", kFloat32, BufferRole::Out);
   b.loop(b.pool().constant(256), {.parallel = true}, [&](sym::Expr row) {
-    b.loop(b.pool().constant(16), {.vector = true}, [&](sym::Expr column) { b.store(out, row * 16 + column, b.load(x, row * 16 + column) * 2.0); });
+    b.loop(b.pool().constant(16), {.vector = true},
+           [&](sym::Expr column) { b.store(out, row * 16 + column, b.load(x, row * 16 + column) * 2.0); });
   });
   Kernel flat = b.finish();
   flat.buffers[1].streaming = true;

@@ -298,18 +298,10 @@ TEST(Schema, MutatedTextsAreRefusedOrRoundTrip) {
     for (size_t edits = 1 + below(3); edits > 0 && !text.empty(); --edits) {
       const size_t at = below(text.size());
       switch (below(4)) {
-        case 0:
-          text.erase(at, 1 + below(4));
-          break;
-        case 1:
-          text.insert(at, 1, alphabet[below(alphabet.size())]);
-          break;
-        case 2:
-          text[at] = static_cast<char>(below(256));
-          break;
-        default:
-          text.insert(at, text.substr(below(text.size()), 1 + below(12)));
-          break;
+        case 0: text.erase(at, 1 + below(4)); break;
+        case 1: text.insert(at, 1, alphabet[below(alphabet.size())]); break;
+        case 2: text[at] = static_cast<char>(below(256)); break;
+        default: text.insert(at, text.substr(below(text.size()), 1 + below(12))); break;
       }
     }
     Schema schema;

@@ -17,7 +17,8 @@ struct ExprTest : ::testing::Test {
   ExprPool pool;
   Expr number(int64_t value) { return pool.constant(value); }
   Expr size(const char* name) { return pool.symbol(name, {0, kInf}); }
-  int64_t value(Expr expr, std::vector<int64_t> symbols) { return evaluate(expr, symbols); }};
+  int64_t value(Expr expr, std::vector<int64_t> symbols) { return evaluate(expr, symbols); }
+};
 
 TEST_F(ExprTest, EqualExpressionsAreOneNode) {
   Expr a = pool.symbol("a"), b = pool.symbol("b");
@@ -100,7 +101,8 @@ TEST_F(ExprTest, ParsesItsText) {
 TEST_F(ExprTest, SymbolNamesAreUniqueIdentifiers) {
   pool.symbol("s0");
   EXPECT_EQ(error_of([&] { pool.symbol("s0"); }), "[symbol] expected a new name, got s0, which this pool has");
-  EXPECT_EQ(error_of([&] { pool.symbol("2x"); }), "[symbol] expected a name of letters, digits, '_' and '.', got \"2x\"");
+  EXPECT_EQ(error_of([&] { pool.symbol("2x"); }),
+            "[symbol] expected a name of letters, digits, '_' and '.', got \"2x\"");
   EXPECT_FALSE(pool.find_symbol("t").defined());
   int32_t first = 0;
   EXPECT_EQ(pool.find_symbol("s0"), pool.symbol(first));
@@ -232,9 +234,9 @@ TEST_F(ExprTest, AssumedEqualitiesSubstitute) {
   EXPECT_EQ(pool.simplify(mod(u, number(2))), number(0));
   EXPECT_EQ(pool.known(eq(u, s1 * 2)), true);
   EXPECT_EQ(pool.known(ne(u + 1, s1 * 2)), true);
-  EXPECT_EQ(pool.range(s1), (Range{2, 50}));          // from u's
-  EXPECT_EQ(pool.range(u), (Range{4, 100}));          // from s1's
-  EXPECT_EQ(pool.known(le(s1, s0 * 2)), true);        // from an older fact
+  EXPECT_EQ(pool.range(s1), (Range{2, 50}));    // from u's
+  EXPECT_EQ(pool.range(u), (Range{4, 100}));    // from s1's
+  EXPECT_EQ(pool.known(le(s1, s0 * 2)), true);  // from an older fact
 }
 
 TEST_F(ExprTest, FactsThatAreNoBounds) {
@@ -261,8 +263,12 @@ TEST_F(ExprTest, SubstituteAndImport) {
 
 TEST_F(ExprTest, ProgramsShareAndDecide) {
   Expr a = pool.symbol("a"), b = pool.symbol("b");
-  std::vector<Expr> all = {floor_div(a, b), floor_div(a, b) * 2 + 1, number(7), a,
-                           logical_or(le(a, b), eq(a, number(9))), min(a, b * 2),
+  std::vector<Expr> all = {floor_div(a, b),
+                           floor_div(a, b) * 2 + 1,
+                           number(7),
+                           a,
+                           logical_or(le(a, b), eq(a, number(9))),
+                           min(a, b * 2),
                            logical_and(ne(a, b), le(a, number(3)))};
   ExprProgram program(all);
   std::vector<int64_t> values = {9, 4}, results(all.size());

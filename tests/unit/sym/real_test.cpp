@@ -28,7 +28,8 @@ struct RealTest : ::testing::Test {
   Expr n = pool.symbol("n", {2, Range::kMax}), k = pool.symbol("k");
   RealTest() { pool.mark_size(n); }
   Expr real(double value) { return pool.real_constant(value); }
-  Expr number(int64_t value) { return pool.constant(value); }};
+  Expr number(int64_t value) { return pool.constant(value); }
+};
 
 TEST_F(RealTest, TypesAndInterning) {
   EXPECT_TRUE(f.is_real() && f.is_symbol() && !f.is_boolean());

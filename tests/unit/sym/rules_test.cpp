@@ -84,8 +84,8 @@ Tree fix(const Tree& tree, const Values& fixed) {
   return copy;
 }
 
-// `effort`: in Z3's own units, not in time: the same on every machine, and without Z3's timer threads, whose locks can wait
-// for each other for ever (seen with 4.8.12).
+// `effort`: in Z3's own units, not in time: the same on every machine, and without Z3's timer threads, whose locks can
+// wait for each other for ever (seen with 4.8.12).
 z3::check_result refute(const Statement& statement, const Values& fixed = {}, unsigned effort = 200'000) {
   // One for all: making it is most of the time.
   static z3::context context;

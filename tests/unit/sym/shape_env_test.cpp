@@ -170,7 +170,8 @@ TEST_F(ShapeEnvTest, FalseChecksAreErrors) {
             "[check] at most seven: expected s0 <= 7, got\n  s0 in [2, 9]: size 0 of argument x, 8 at capture");
   EXPECT_EQ(error_of([&] { env->check(env->pool().constant(0), "never"); }),
             "[check] never: expected 0, got a condition that never holds");
-  EXPECT_EQ(error_of([&] { env->check(u == 5, "five"); }), "[check] five: expected 0, got a condition that never holds");
+  EXPECT_EQ(error_of([&] { env->check(u == 5, "five"); }),
+            "[check] five: expected 0, got a condition that never holds");
 }
 
 TEST_F(ShapeEnvTest, TwoGuardsThatLeaveOneValue) {
