@@ -3,9 +3,9 @@
 //
 //   trace_joint   runs the captured graph once on functional fakes, and the engine after it, and records both
 //   partition     splits the joint graph by a minimum cut: what backward needs is saved, or recomputed where that is
-//   cheaper wrap          at run time: runs forward, writes mutated inputs back, remakes outputs that alias inputs, and
-//   hangs the backward
-//                 graph into autograd; backward is compiled when it is first needed
+//                 cheaper
+//   wrap          at run time: runs forward, writes mutated inputs back, remakes outputs that alias inputs, and hangs
+//                 the backward graph into autograd; backward is compiled when it is first needed
 #pragma once
 
 #include <tenon/aot/functionalize.h>

@@ -1,7 +1,8 @@
 // `custom_op`: an operator from one function.
 //
-//   auto shift = library::custom_op("examples::shift", [](const Tensor& a, double by) { return a + by; }, {.names = "a,
-//   by"}); shift.register_fake([](const Tensor& a, double) { return empty_like(a); });
+//   auto shift = library::custom_op("examples::shift", [](const Tensor& a, double by) { return a + by; },
+//                                   {.names = "a, by"});
+//   shift.register_fake([](const Tensor& a, double) { return empty_like(a); });
 //   shift.register_autograd([](library::AutogradContext&, const Tensor& grad) { return grad; });
 //   Tensor z = shift(x, 3.14);
 //
@@ -168,8 +169,8 @@ std::string fake_source(OperatorHandle op);
 // The handle of a custom operator; copies share it.
 //
 //   library::CustomOp<Tensor, Tensor> twice =
-//       library::custom_op("examples::twice", [](Tensor a) { return a * 2; }, {.device_types = {"cuda"}, .names =
-//       "a"});
+//       library::custom_op("examples::twice", [](Tensor a) { return a * 2; },
+//                          {.device_types = {"cuda"}, .names = "a"});
 //   twice.register_kernel("cpu", [](Tensor a) { return a + a; });
 //   std::string schema = twice.op().schema().str();
 //   twice(x);

@@ -6,8 +6,8 @@
 //   legacy::impl("examples::sine", [](const Tensor& a) { return a.sin(); });
 //   legacy::impl_save_for_backward("examples::sine",
 //                                  [](const Inputs& inputs, Outputs) { return AnyValue(inputs["a"].tensor()); });
-//   legacy::impl_backward("examples::sine", [](AutogradContext&, const AnyValue& saved, const std::vector<AnyValue>&
-//   grads) {
+//   legacy::impl_backward("examples::sine", [](AutogradContext&, const AnyValue& saved,
+//                                            const std::vector<AnyValue>& grads) {
 //     return AnyValue(AnyValue::Dict{{"a", grads[0].tensor() * saved.tensor().cos()}});
 //   });
 //   std::string schema = legacy::get_op("examples::sine").schema().str();

@@ -8,8 +8,9 @@
 //   };
 //   Scale scale;
 //   scale(x).sum().backward();
-//   for (const auto& [name, parameter] : scale.named_parameters()) fmt::print("{}: {}\n", name,
-//   parameter.description()); size_t tensors = scale.parameters().size() + scale.named_buffers().size();  // 3 + 1
+//   for (const auto& [name, parameter] : scale.named_parameters())
+//     fmt::print("{}: {}\n", name, parameter.description());
+//   size_t tensors = scale.parameters().size() + scale.named_buffers().size();  // 3 + 1
 //   size_t modules = scale.children().size();                                   // 1
 //   scale.zero_grad();
 //   bool training = scale.eval().is_training();                                 // false
