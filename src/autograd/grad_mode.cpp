@@ -1,14 +1,10 @@
+#include "support/thread_context.h"
+
 #include <tenon/autograd/grad_mode.h>
 
 namespace tenon::autograd {
-namespace {
 
-// Asked by every call: in the thread's static block.
-[[gnu::tls_model("initial-exec")]] constinit thread_local bool mode = true;
-
-}  // namespace
-
-bool grad_enabled() { return mode; }
-void set_grad_enabled(bool enabled) { mode = enabled; }
+bool grad_enabled() { return support::thread_context.grad_enabled; }
+void set_grad_enabled(bool enabled) { support::thread_context.grad_enabled = enabled; }
 
 }  // namespace tenon::autograd

@@ -2,6 +2,7 @@
 
 #include "autograd/copy_slices.h"
 #include "autograd/row_node.h"
+#include "core/effects.h"
 
 #include <mutex>
 
@@ -99,6 +100,9 @@ void check_inplace(const Tensor& tensor, std::string_view op_name, bool any_inpu
 }
 
 void HookHandle::remove() const {
+  TENON_CHECK(
+      id_ != kInsideCapture,
+      "[remove] a hook that a compiled function registered cannot be removed by it: register and remove it outside");
   if (Ref<TensorHooks> hooks = hooks_.lock())
     std::erase_if(hooks->entries, [&](const TensorHooks::Entry& entry) { return entry.id == id_; });
 }
@@ -106,6 +110,14 @@ void HookHandle::remove() const {
 HookHandle detail::add_hook(const Tensor& tensor, TensorHook hook) {
   TENON_CHECK(tensor.requires_grad(), "[register_hook] expected a tensor that requires grad, got {}",
               tensor.description());
+  if (const core::EffectInterceptor* instead = core::effect_interceptor()) {
+    (*instead)("register_hook() registers a hook", {&tensor, 1},
+               [hook = std::move(hook)](std::span<const Tensor> tensors) {
+                 add_hook(tensors[0], hook);
+                 return std::vector<Tensor>();
+               });
+    return HookHandle(nullptr, HookHandle::kInsideCapture);
+  }
   Ref<Node> node = grad_fn(tensor);
   AutogradMeta& meta = ensure_meta(tensor);
   if (!meta.hooks) {

@@ -2,6 +2,7 @@
 #include "outside.h"
 #include "session.h"
 
+#include <tenon/autograd/grad_mode.h>
 #include <tenon/capture/compile.h>
 #include <tenon/capture/marks.h>
 #include <tenon/capture/verify.h>
@@ -204,6 +205,7 @@ class Capture {
       std::unique_lock lock(state_.tree_mutex);
       for (const std::shared_ptr<Segment>& segment : made_) segment->guards.keep_literals(session);
     }
+    if (!verify) made_.back()->leave();
     return std::move(results_);
   }
 
@@ -234,6 +236,7 @@ class Capture {
     segment->why = piece.why;
     segment->policies = std::exchange(new_policies_, {});
     segment->guards = Guards(*session_, from_, depth_ == 0 ? &frame_ : nullptr);
+    segment->guards.set_aliases(std::move(piece.aliases));
     if (segment->returns()) segment->guards.end_here();
     bool shared = compile(*segment, piece);
     // Compiling may have asked more of the sizes.
@@ -269,6 +272,12 @@ class Capture {
     if (graph.nodes.empty()) {
       segment.compiled = {pass_on_inputs(graph), {}, {}, {}};
       return depth_ > 0;
+    }
+    if (segment.guards.aliases().any_overlap()) {
+      // One after the other, on tensors that overlap as they do, the operators do what they do in eager.
+      TENON_LOG(Breaks, "run operator by operator: inputs that the function writes to overlap in memory");
+      segment.compiled = {replay_graph(graph), {}, {}, {}};
+      return false;
     }
     std::string key = plan_key(segment.captured, piece);
     if (auto found = state_.plans.find(key); found != state_.plans.end()) {
@@ -372,7 +381,6 @@ class Capture {
       std::unique_lock lock(state_.tree_mutex);
       state_.roots.segments.push_back(segment);
     }
-    Outside outside(*session_);
     return body_(frame_.arguments, numbers_);
   }
 
@@ -466,6 +474,7 @@ std::vector<Value> CompiledFunction::call(std::span<const Tensor> tensors, std::
         path.push_back(segment);
         Capture(*state_, frame, numbers, std::move(path), body).run(true);
       }
+      segment->leave();
       return results;
     }
     path.push_back(std::move(segment));
@@ -485,7 +494,10 @@ std::vector<Value> CompiledFunction::State::capture_from(std::vector<SegmentRef>
   while (SegmentRef segment = find(*level, frame)) {
     if (segment->eager) return body(frame.arguments, numbers);
     std::vector<Value> results = segment->run(frame);
-    if (segment->returns()) return results;
+    if (segment->returns()) {
+      segment->leave();
+      return results;
+    }
     path.push_back(std::move(segment));
     level = &path.back()->children;
   }

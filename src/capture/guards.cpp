@@ -1,3 +1,4 @@
+#include "pointer_table.h"
 #include "segment.h"
 #include "session.h"
 
@@ -40,14 +41,29 @@ bool refuse(std::string* reason, fmt::format_string<Args...> text, Args&&... arg
   return false;
 }
 
+// By tensor: the first that is the same.
 std::vector<int32_t> identity(std::span<const Tensor> tensors) {
   std::vector<int32_t> first;
-  for (size_t at = 0; at < tensors.size(); ++at) {
-    size_t before = 0;
-    while (!tensors[before].is(tensors[at])) ++before;
-    first.push_back(static_cast<int32_t>(before));
-  }
+  PointerTable table(tensors.size());
+  for (size_t at = 0; at < tensors.size(); ++at)
+    first.push_back(table.add(tensors[at].impl(), static_cast<int32_t>(at)));
   return first;
+}
+
+bool has_identity(std::span<const Tensor> tensors, const std::vector<int32_t>& expected) {
+  constexpr size_t kFew = 8;
+  if (tensors.size() > kFew) {
+    PointerTable table(tensors.size());
+    for (size_t at = 0; at < tensors.size(); ++at)
+      if (table.add(tensors[at].impl(), static_cast<int32_t>(at)) != expected[at]) return false;
+    return true;
+  }
+  for (size_t at = 0; at < tensors.size(); ++at) {
+    size_t first = 0;
+    while (!tensors[first].is(tensors[at])) ++first;
+    if (expected[at] != static_cast<int32_t>(first)) return false;
+  }
+  return true;
 }
 
 }  // namespace
@@ -58,7 +74,8 @@ Guards::Guards(Session& session, const Progress& from, const Frame* root)
       sources_(session.sources.begin() + static_cast<ptrdiff_t>(from.inputs), session.sources.end()),
       cells_(session.plain_cells.begin() + static_cast<ptrdiff_t>(from.cells), session.plain_cells.end()),
       registers_(session.register_facts.begin() + static_cast<ptrdiff_t>(from.registers), session.register_facts.end()),
-      distinct_inputs_(session.writes) {
+      same_tensors_(session.same_tensors.begin() + static_cast<ptrdiff_t>(from.same_tensors),
+                    session.same_tensors.end()) {
   if (root) {
     grad_enabled_ = root->grad_enabled;
     argument_count_ = root->arguments.size();
@@ -70,6 +87,7 @@ Guards::Guards(Session& session, const Progress& from, const Frame* root)
     const Tensor& real = session.reals[at];
     tensors_.push_back({real.dtype(), real.device(), real.dim(), real.requires_grad(), session.names[at]});
   }
+  all_names_ = session.names;
   set_sizes(session, from);
 }
 
@@ -141,6 +159,21 @@ bool Guards::holds(const RegisterFact& fact, const Frame& frame) const {
   return held.is(fact.same_as->is_register ? frame.registers[index] : frame.all_inputs()[index]);
 }
 
+bool Guards::holds(const SameTensor& fact, const Frame& frame) const {
+  const Tensor& input = frame.at(fact.input);
+  if (const auto* cell = std::get_if<Ref<CellState>>(&fact.what)) {
+    const auto* content = std::get_if<Tensor>(&(*cell)->content);
+    return content && content->is(input);
+  }
+  const auto& closure = std::get<WeakRef<TensorImpl>>(fact.what);
+  return !closure.expired() && closure.address() == input.impl();
+}
+
+std::string Guards::input_name(const InputRef& ref) const {
+  if (ref.is_register) return "a tensor computed before";
+  return all_names_[static_cast<size_t>(ref.index)];
+}
+
 bool Guards::check(Frame& frame) const {
   if (is_root_) {
     if (frame.grad_enabled != grad_enabled_ || frame.arguments.size() != argument_count_ ||
@@ -148,24 +181,16 @@ bool Guards::check(Frame& frame) const {
       return false;
     for (size_t at = 0; at < constants_.size(); ++at)
       if (!same_constant(frame.constants[at], constants_[at])) return false;
-    for (size_t at = 0; at < argument_count_; ++at)
-      for (size_t before = 0; before <= at; ++before)
-        if (frame.arguments[before].is(frame.arguments[at])) {
-          if (same_as_[at] != static_cast<int32_t>(before)) return false;
-          break;
-        }
+    if (!has_identity(frame.arguments, same_as_)) return false;
   }
   for (const auto& [cell, content] : cells_)
     if (!same_content(cell->content, content)) return false;
   if (!collect(frame, nullptr)) return false;
   for (const RegisterFact& fact : registers_)
     if (!holds(fact, frame)) return false;
-  std::span<const Tensor> inputs = frame.all_inputs();
-  if (distinct_inputs_)
-    for (size_t at = 0; at < inputs.size(); ++at)
-      for (size_t before = 0; before < at; ++before)
-        if (inputs[at].is(inputs[before])) return false;
-  return sizes_.check(inputs, frame.numbers.span(), frame.symbols);
+  for (const SameTensor& fact : same_tensors_)
+    if (!holds(fact, frame)) return false;
+  return aliases_.check(frame) && sizes_.check(frame.all_inputs(), frame.numbers.span(), frame.symbols);
 }
 
 std::optional<std::string> Guards::same_call(const Frame& frame) const {
@@ -196,17 +221,20 @@ Reason Guards::explain(Frame frame) const {
     if (!same_content(cell->content, content))
       return {fmt::format("cell '{}': expected {}, got {}", cell->name, content_text(content),
                           content_text(cell->content))};
-  size_t first = frame.inputs.size();
   if (std::string reason; !collect(frame, &reason)) return {reason};
   for (const RegisterFact& fact : registers_)
     if (!holds(fact, frame))
       return {fact.same_as ? "a result of what ran at the break is another tensor"
                            : "a result of what ran at the break is defined"};
+  for (const SameTensor& fact : same_tensors_)
+    if (!holds(fact, frame))
+      return {fmt::format("{} is no longer a tensor that the function also reaches otherwise", fact.name)};
+  if (auto difference = aliases_.difference(frame)) {
+    auto name = [&](size_t position) { return input_name(aliases_.input(position)); };
+    return {fmt::format("{} and {} {}", name(difference->first), name(difference->second),
+                        difference->overlap_now ? "overlap in memory" : "do not overlap in memory")};
+  }
   std::span<const Tensor> inputs = frame.all_inputs();
-  for (size_t at = first; distinct_inputs_ && at < inputs.size(); ++at)
-    for (size_t before = first; before < at; ++before)
-      if (inputs[at].is(inputs[before]))
-        return {fmt::format("{} is {}", tensors_[before - first].name, tensors_[at - first].name)};
   Reason reason;
   reason.text =
       sizes_.explain(inputs, frame.numbers.span(), {frame.symbols.begin(), frame.symbols.end()}, &reason.site);
@@ -241,6 +269,13 @@ std::vector<std::string> Guards::describe() const {
       lines.push_back(fmt::format("{} is {}", argument_names_[at], argument_names_[static_cast<size_t>(same_as_[at])]));
   for (const auto& [cell, content] : cells_)
     lines.push_back(fmt::format("cell '{}' holds {}", cell->name, content_text(content)));
+  for (const SameTensor& fact : same_tensors_)
+    lines.push_back(fmt::format("{} is a tensor that the function also reaches otherwise", fact.name));
+  for (const std::vector<size_t>& members : aliases_.classes()) {
+    std::vector<std::string> names;
+    for (size_t at : members) names.push_back(input_name(aliases_.input(at)));
+    lines.push_back(fmt::format("{} overlap in memory", fmt::join(names, ", ")));
+  }
   for (std::string& line : sizes_.describe()) lines.push_back(std::move(line));
   return lines;
 }

@@ -2,6 +2,8 @@
 // since its parent.
 #pragma once
 
+#include "alias_guard.h"
+
 #include <tenon/core/cell.h>
 #include <tenon/graph/symbolic_inputs.h>
 #include <tenon/support/intrusive.h>
@@ -29,17 +31,18 @@ struct Register {
 };
 using InputSource = std::variant<Argument, Ref<CellState>, ClosureTensor, Register>;
 
-// A tensor that a segment's graph takes.
-struct InputRef {
-  bool is_register = false;
-  int32_t index = 0;
-  bool operator==(const InputRef&) const = default;
-};
-
 // Of a register that is no input of its own: it holds no tensor, or one that was known before.
 struct RegisterFact {
   int32_t index;
   std::optional<InputRef> same_as;
+};
+
+// Of a cell, or of a tensor that the function reaches by itself: it is the very tensor that was met before as another
+// input.
+struct SameTensor {
+  std::variant<Ref<CellState>, WeakRef<TensorImpl>> what;
+  InputRef input;
+  std::string name;  // of the input
 };
 
 struct TensorGuard {
@@ -52,7 +55,7 @@ struct TensorGuard {
 
 // How far a capture had come, in each of the lists that it appends to.
 struct Progress {
-  size_t inputs = 0, cells = 0, registers = 0;
+  size_t inputs = 0, cells = 0, registers = 0, same_tensors = 0;
   graph::SymbolicInputs::Progress sizes;
 };
 
@@ -84,6 +87,9 @@ class Guards {
   // Nothing comes after these guards, so that inputs need not be held beyond what the caller holds: if they are just
   // the arguments, they are not copied.
   void end_here();
+  // Which inputs of the graph share memory, where it writes to some.
+  void set_aliases(AliasGuard aliases) { aliases_ = std::move(aliases); }
+  const AliasGuard& aliases() const { return aliases_; }
   // The sizes again: compiling may have asked more of them.
   void set_sizes(Session& session, const Progress& from);
 
@@ -91,7 +97,9 @@ class Guards {
   // Appends the inputs to the frame's. False if one is missing or of another kind: which, and why, to `reason`.
   bool collect(Frame& frame, std::string* reason) const;
   std::optional<std::string> same_call(const Frame& frame) const;
+  std::string input_name(const InputRef& ref) const;
   bool holds(const RegisterFact& fact, const Frame& frame) const;
+  bool holds(const SameTensor& fact, const Frame& frame) const;
 
   bool is_root_ = false;
   bool borrows_arguments_ = false;
@@ -99,13 +107,15 @@ class Guards {
   std::vector<dispatch::Value> constants_;
   size_t argument_count_ = 0;
   std::vector<std::string> argument_names_;
-  std::vector<int32_t> same_as_;      // by argument: the first argument that is the same tensor
-  size_t first_input_ = 0;            // how many inputs come before those of this slice
-  std::vector<InputSource> sources_;  // by input
-  std::vector<TensorGuard> tensors_;  // by input
+  std::vector<int32_t> same_as_;        // by argument: the first argument that is the same tensor
+  size_t first_input_ = 0;              // how many inputs come before those of this slice
+  std::vector<InputSource> sources_;    // by input
+  std::vector<TensorGuard> tensors_;    // by input
+  std::vector<std::string> all_names_;  // of the inputs of the whole path
   std::vector<std::pair<Ref<CellState>, CellContent>> cells_;
   std::vector<RegisterFact> registers_;
-  bool distinct_inputs_ = false;  // the graph writes: inputs must stay apart
+  std::vector<SameTensor> same_tensors_;
+  AliasGuard aliases_;
   graph::SizeGuards sizes_;
 };
 

@@ -28,17 +28,28 @@ struct Frame {
   std::vector<Tensor> registers;      // what segments computed for later ones
 
   std::span<const Tensor> all_inputs() const { return inputs_are_arguments ? arguments : inputs.span(); }
+  const Tensor& at(const InputRef& ref) const {
+    return ref.is_register ? registers[static_cast<size_t>(ref.index)] : all_inputs()[static_cast<size_t>(ref.index)];
+  }
 };
 
-// How a segment ends. `tensors` of an action are the results of the graph behind its registers.
+// A tensor that the end of a segment works on: one of the frame's, which others may know too, or else the next result
+// of the graph behind its registers.
+using Operand = std::optional<InputRef>;
+
+// How a segment ends.
 struct Return {
   // One for each flattened result of the function: a constant, or (undefined) the graph's next output.
   std::vector<std::optional<dispatch::Value>> results;
+  std::optional<bool> grad_mode;  // that the function leaves behind, if it changed it
 };
-struct Read {};    // the element of a tensor becomes a number
+struct Read {  // the element of a tensor becomes a number
+  Operand operand = {};
+};
 struct Resume {};  // nothing: a break that was asked for
 struct Act {       // something that is not recorded runs on real tensors; its results become inputs
   std::function<std::vector<Tensor>(std::span<const Tensor> tensors)> run;
+  std::vector<Operand> operands = {};
 };
 using End = std::variant<Return, Read, Resume, Act>;
 
@@ -78,6 +89,8 @@ struct Segment {
   // Runs the graph alone; its results go to the frame's registers and symbols. Gives what the end works on.
   std::vector<dispatch::Value> run_graph(Frame& frame) const;
   void run_end(Frame& frame, std::span<dispatch::Value> tensors) const;
+  // Of a returning segment: leaves the thread as the function does.
+  void leave() const;
 };
 
 }  // namespace tenon::capture

@@ -17,8 +17,6 @@ namespace {
 
 using dispatch::Value;
 
-thread_local Session* current_session = nullptr;
-
 bool is_item(const dispatch::Operator& op) { return op.brief_name() == "_local_scalar_dense"; }
 
 // A custom operator becomes a node if everything that it does shows in its tensors.
@@ -44,18 +42,16 @@ void capture_call(dispatch::Call& call) {
 
 }  // namespace
 
-bool is_capturing() { return current_session != nullptr; }
+bool is_capturing() { return Session::current() != nullptr; }
 
-Session* Session::current() { return current_session; }
-void set_current_session(Session* session) { current_session = session; }
+Session* Session::current() { return support::thread_context.get<Session>(support::ContextSlot::Session); }
 
 Session::Session(InputPolicies policies, Options options, Frame& frame)
     : policies_(std::move(policies)),
       options_(std::move(options)),
       frame_(frame),
       env_(make_ref<sym::ShapeEnv>()),
-      inputs_(env_),
-      before_(current_session) {
+      inputs_(env_) {
   start_recorder();
   if (!options_.fullgraph) env_->set_resolver([this](sym::Expr expr) { return resolve(expr); });
 }
@@ -65,6 +61,7 @@ Session::~Session() { env_->set_resolver(nullptr); }
 void Session::start_recorder() {
   recorder_ = std::make_unique<graph::Recorder>(env_);
   graph_inputs_.clear();
+  written_.clear();
   recorder_->unknown = [this](const Tensor& tensor) {
     know(tensor);
     return recorder_->find(tensor);
@@ -72,11 +69,10 @@ void Session::start_recorder() {
 }
 
 Progress Session::progress() const {
-  return {reals.size(), plain_cells.size(), register_facts.size(), inputs_.progress()};
+  return {reals.size(), plain_cells.size(), register_facts.size(), same_tensors.size(), inputs_.progress()};
 }
 
-// ---- Inputs
-// ----------------------------------------------------------------------------------------------------------------
+// ---- Inputs -------------------------------------------------------------------------------------------------------
 
 Tensor Session::add_input(const Tensor& real, std::string name, InputSource source) {
   TENON_CHECK(real.device().type == DeviceType::CPU, "[compile] {} is on {}: expected cpu", name, real.device().str());
@@ -93,11 +89,20 @@ Tensor Session::add_input(const Tensor& real, std::string name, InputSource sour
     if (policy.range.min > 2) (void)bool(size >= policy.range.min);
     if (policy.range.max < sym::Range::kMax) (void)bool(size <= policy.range.max);
   }
+  // Fakes share memory where the tensors do: writing to one shows in the versions of the others, and the session knows
+  // what it touches.
+  for (const auto& [impl, origin] : origins_)
+    if (real_at(origin.second).is_same_storage(real)) {
+      fake = core::make_view(origin.first, fake.sym_sizes(), fake.sym_strides(), fake.sym_storage_offset());
+      fake.impl()->dtype = real.dtype();
+      break;
+    }
   if (real.requires_grad()) {
-    fake.set_requires_grad(true);
+    autograd::ensure_meta(fake).requires_grad = true;
     // A leaf may not be written to; a tensor with a history may, so its fake has one too.
     if (!real.is_leaf()) {
-      Tensor leaf = std::exchange(fake, fake::like(fake));
+      Tensor leaf =
+          std::exchange(fake, core::make_view(fake, fake.sym_sizes(), fake.sym_strides(), fake.sym_storage_offset()));
       autograd::pass_on(fake, leaf);
     }
   }
@@ -137,9 +142,32 @@ Tensor Session::stand_in(const Tensor& tensor) {
       return add_input(tensor, fmt::format("closure{}", reals.size()),
                        ClosureTensor{WeakRef<TensorImpl>(tensor.ref())});
     fake = found->second;
+    note_same(WeakRef<TensorImpl>(tensor.ref()), fake);
   }
   know(fake);
   return fake;
+}
+
+// Reached by the function itself, and known under another name: at every call it must be the same tensor. What was met
+// so first, is one thing already.
+void Session::note_same(std::variant<Ref<CellState>, WeakRef<TensorImpl>> what, const Tensor& fake) {
+  const InputRef& ref = origins_.at(fake.impl()).second;
+  if (!ref.is_register && std::holds_alternative<ClosureTensor>(sources[static_cast<size_t>(ref.index)]) &&
+      std::holds_alternative<WeakRef<TensorImpl>>(what))
+    return;
+  auto address = [](const auto& each) -> const void* {
+    const auto* cell = std::get_if<Ref<CellState>>(&each);
+    return cell ? static_cast<const void*>(cell->get()) : std::get<WeakRef<TensorImpl>>(each).address();
+  };
+  for (const SameTensor& known : same_tensors)
+    if (known.input == ref && address(known.what) == address(what)) return;
+  std::string name = ref.is_register ? "a tensor computed before" : names[static_cast<size_t>(ref.index)];
+  same_tensors.push_back({std::move(what), ref, std::move(name)});
+}
+
+const Tensor& Session::real_at(const InputRef& ref) const {
+  auto index = static_cast<size_t>(ref.index);
+  return ref.is_register ? frame_.registers[index] : reals[index];
 }
 
 void Session::know(const Tensor& fake) {
@@ -169,8 +197,7 @@ CellContent Session::read_cell(const Ref<CellState>& cell) {
     }
     auto found = fakes_.find(tensor->impl());
     if (found != fakes_.end()) {
-      // Known through another name already: the cell must go on holding that very tensor.
-      if (!seen_cells_.contains(cell.get())) plain_cells.emplace_back(cell, cell->content);
+      if (!seen_cells_.contains(cell.get())) note_same(cell, found->second);
       seen_cells_.insert(cell.get());
       return found->second;
     }
@@ -184,8 +211,7 @@ CellContent Session::read_cell(const Ref<CellState>& cell) {
   return cell->content;
 }
 
-// ---- Calls
-// -----------------------------------------------------------------------------------------------------------------
+// ---- Calls --------------------------------------------------------------------------------------------------------
 
 void Session::record_call(dispatch::Call& call) {
   if (is_item(call.op)) {
@@ -219,6 +245,10 @@ void Session::record_call(dispatch::Call& call) {
       if (tensor.defined()) made_.emplace_back(WeakRef<TensorImpl>(tensor.ref()), call.op.name());
     });
   writes |= call.op.schema().is_mutable();
+  for (int at : call.op.schema().mutated_arguments())
+    args[static_cast<size_t>(at)].each_tensor([&](const Tensor& tensor) {
+      if (tensor.defined()) written_.insert(tensor.impl()->storage.get());
+    });
 }
 
 void Session::remember_views(const dispatch::Operator& op, const dispatch::Values& args,
@@ -256,8 +286,7 @@ void Session::derive(const Tensor& fake, const Recipe& recipe) {
   node.grad_enabled = recipe.grad_enabled;
 }
 
-// ---- Values that are read
-// --------------------------------------------------------------------------------------------------
+// ---- Values that are read -----------------------------------------------------------------------------------------
 
 Scalar Session::read_item(const Tensor& given) {
   Tensor tensor = stand_in(given);
@@ -304,8 +333,7 @@ bool Session::resolve(sym::Expr expr) {
   return true;
 }
 
-// ---- Breaks
-// ----------------------------------------------------------------------------------------------------------------
+// ---- Breaks -------------------------------------------------------------------------------------------------------
 
 // What is held by somebody else than this session, by what owns its memory. Of views, the tensor that they look into.
 std::vector<Tensor> Session::live_bases() {
@@ -328,12 +356,25 @@ std::vector<Tensor> Session::live_bases() {
   return tensors;
 }
 
-size_t Session::finish(End end, std::span<const Tensor> wanted, std::string why) {
+size_t Session::finish(End end, std::span<const Tensor> operands, std::string why, bool keep) {
   TENON_CHECK(!options_.fullgraph, "[compile] the function cannot be captured as one graph (fullgraph): {}", why);
-  std::vector<Tensor> bases = live_bases();
+  std::vector<Tensor> bases = live_bases(), wanted;
+  auto register_of = [&](const Tensor& tensor) -> Operand {
+    if (auto origin = origins_.find(tensor.impl()); origin != origins_.end()) return origin->second.second;
+    for (size_t at = 0; at < bases.size(); ++at)
+      if (bases[at].is(tensor)) return InputRef{true, static_cast<int32_t>(next_register_ + at)};
+    return std::nullopt;
+  };
+  for (const Tensor& tensor : operands)
+    if (keep && !register_of(tensor)) bases.push_back(tensor);
+  for (const Tensor& tensor : operands) {
+    Operand known = register_of(tensor);
+    if (!known) wanted.push_back(tensor);
+    if (auto* act = std::get_if<Act>(&end)) act->operands.push_back(known);
+    if (auto* read = std::get_if<Read>(&end)) read->operand = known;
+  }
   for (const Tensor& base : bases) recorder_->graph().outputs.push_back(recorder_->to_argument(Value(base)));
-  for (const Tensor& tensor : wanted)
-    recorder_->graph().outputs.push_back(recorder_->to_argument(Value(stand_in(tensor))));
+  for (const Tensor& tensor : wanted) recorder_->graph().outputs.push_back(recorder_->to_argument(Value(tensor)));
   size_t added = hand_over(std::move(end), bases.size(), wanted.size(), std::move(why));
   for (size_t at = 0; at < bases.size(); ++at) {
     Tensor& base = bases[at];
@@ -359,9 +400,16 @@ size_t Session::hand_over(End end, size_t registers, size_t tensors, std::string
         recorder_->graph().outputs.push_back(symbol.is_real() ? Value(SymFloat(symbol, env_)).own()
                                                               : Value(SymInt(symbol, env_)).own());
       }
+  std::vector<bool> written;
+  std::vector<Tensor> given;
   for (const InputRef& ref : graph_inputs_)
     for (const auto& [impl, origin] : origins_)
-      if (origin.second == ref) piece.requires_grad.push_back(origin.first.requires_grad());
+      if (origin.second == ref) {
+        piece.requires_grad.push_back(origin.first.requires_grad());
+        written.push_back(written_.contains(impl->storage.get()));
+        given.push_back(real_at(ref));
+      }
+  piece.aliases = AliasGuard(graph_inputs_, written, given);
   recorder_->graph().symbols = inputs_.sources();
   piece.graph = std::move(recorder_->graph());
   graph::verify(piece.graph);
@@ -383,12 +431,23 @@ size_t Session::hand_over(End end, size_t registers, size_t tensors, std::string
 void Session::break_here(std::string why) { finish(Resume{}, {}, std::move(why)); }
 
 std::vector<Tensor> Session::act_on(std::string why, std::span<const Tensor> tensors, decltype(Act::run) action) {
+  return act(std::move(why), tensors, std::move(action), false);
+}
+
+std::vector<Tensor> Session::effect(std::string why, std::span<const Tensor> tensors, core::EffectAction action) {
+  return act(std::move(why), tensors, std::move(action), true);
+}
+
+std::vector<Tensor> Session::act(std::string why, std::span<const Tensor> tensors, decltype(Act::run) action,
+                                 bool keep) {
+  std::vector<Tensor> operands;
+  for (const Tensor& tensor : tensors) operands.push_back(stand_in(tensor));
   bool grad_enabled = autograd::grad_enabled();
   auto run = [grad_enabled, action = std::move(action)](std::span<const Tensor> given) {
     autograd::SetGradMode mode(grad_enabled);
     return action(given);
   };
-  size_t added = finish(Act{std::move(run)}, tensors, std::move(why));
+  size_t added = finish(Act{std::move(run)}, operands, std::move(why), keep);
   std::vector<Tensor> results;
   for (size_t at = 0; at < added; ++at) {
     auto index = static_cast<int32_t>(next_register_++);
@@ -490,8 +549,7 @@ std::vector<Tensor> Session::run_walk(const autograd::Walk& walk) {
   });
 }
 
-// ---- The run
-// ---------------------------------------------------------------------------------------------------------------
+// ---- The run ------------------------------------------------------------------------------------------------------
 
 void Session::run(std::span<const Tensor> fakes, std::span<const Value> numbers, Body body) {
   Inside inside(*this);
@@ -514,6 +572,7 @@ void Session::run(std::span<const Tensor> fakes, std::span<const Value> numbers,
       if (computed) recorder_->graph().outputs.push_back(std::move(argument));
     }
   }
+  if (bool mode = autograd::grad_enabled(); mode != context_of_call_.grad_enabled) end.grad_mode = mode;
   // Nothing but what the graph gives: no list to merge at every call.
   if (std::none_of(end.results.begin(), end.results.end(), [](const auto& constant) { return constant.has_value(); }))
     end.results.clear();

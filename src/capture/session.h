@@ -7,7 +7,9 @@
 // still shows in the other.
 #pragma once
 
+#include "core/effects.h"
 #include "segment.h"
+#include "support/thread_context.h"
 
 #include <tenon/autograd/engine.h>
 #include <tenon/capture/compiled_function.h>
@@ -37,6 +39,7 @@ struct Piece {
   graph::Graph graph;
   std::vector<InputRef> inputs;
   std::vector<bool> requires_grad;  // by input
+  AliasGuard aliases;
   size_t register_count = 0, tensor_count = 0;
   std::vector<int32_t> bound;
   End end;
@@ -78,6 +81,11 @@ class Session {
   void break_here(std::string why);
   // Ends the segment and runs something on real tensors in place of these; its results as fakes.
   std::vector<Tensor> act_on(std::string why, std::span<const Tensor> tensors, decltype(Act::run) action);
+  // The same for what the function does besides computing. It is done to these very tensors: from here on the graph
+  // takes them as inputs, and does not make them anew where they are views.
+  std::vector<Tensor> effect(std::string why, std::span<const Tensor> tensors, core::EffectAction action);
+  // A walk of the autograd engine, on the real tensors.
+  std::vector<Tensor> run_walk(const autograd::Walk& walk);
 
   graph::Recorder& recorder() { return *recorder_; }
   graph::SymbolicInputs& inputs() { return inputs_; }
@@ -85,6 +93,8 @@ class Session {
   Progress progress() const;
   // What messages call an argument.
   std::string argument_name(size_t position) const;
+  // What the thread was in the middle of when the function was called.
+  const support::ThreadContext& context_of_call() const { return context_of_call_; }
   // Whether an input is neither written to nor given back, as itself or as a view. Once the capture is over.
   bool is_only_read(size_t input) const { return !writes && !returned_.contains(input); }
   // An Error that names the operator of a fake that somebody still holds.
@@ -95,6 +105,7 @@ class Session {
   std::vector<std::string> names;                                   // by input
   std::vector<std::pair<Ref<CellState>, CellContent>> plain_cells;  // cells that are not tensors, and what they held
   std::vector<RegisterFact> register_facts;
+  std::vector<SameTensor> same_tensors;
   bool writes = false;  // an operator writes to something
   bool broke = false;   // there was a break already
 
@@ -119,20 +130,22 @@ class Session {
     Scalar value;
   };
 
-  friend class Inside;
-  friend class Outside;
   void start_recorder();
   Tensor add_input(const Tensor& real, std::string name, InputSource source);
   void know(const Tensor& fake);
+  void note_same(std::variant<Ref<CellState>, WeakRef<TensorImpl>> what, const Tensor& fake);
+  const Tensor& real_at(const InputRef& ref) const;
   void derive(const Tensor& fake, const Recipe& recipe);
   void remember_views(const dispatch::Operator& op, const dispatch::Values& args, const dispatch::Results& results);
-  size_t finish(End end, std::span<const Tensor> wanted, std::string why);
+  // Ends the segment with an end that works on `operands`. `keep`: they are inputs of the next segment, as they are,
+  // even if they are views.
+  size_t finish(End end, std::span<const Tensor> operands, std::string why, bool keep = false);
+  std::vector<Tensor> act(std::string why, std::span<const Tensor> tensors, decltype(Act::run) action, bool keep);
   size_t hand_over(End end, size_t registers, size_t tensors, std::string why);
   void call_between(std::string why, dispatch::Call& call);
   std::vector<Tensor> live_bases();
   Scalar read_item(const Tensor& tensor);
   Scalar next_number(Dtype dtype);
-  std::vector<Tensor> run_walk(const autograd::Walk& walk);
   bool resolve(sym::Expr expr);
   // An Error if a dimension marked dynamic came out as a constant.
   void check_marks() const;
@@ -144,6 +157,7 @@ class Session {
   graph::SymbolicInputs inputs_;
   std::unique_ptr<graph::Recorder> recorder_;
   std::vector<InputRef> graph_inputs_;                                          // of the segment being recorded
+  std::unordered_set<const Storage*> written_;                                  // by the segment: storages of fakes
   std::unordered_map<const TensorImpl*, Tensor> fakes_;                         // by real tensor
   std::unordered_map<const TensorImpl*, std::pair<Tensor, InputRef>> origins_;  // fakes with a place in the frame
   std::unordered_map<const TensorImpl*, Recipe> recipes_;                       // fakes that are views
@@ -154,8 +168,7 @@ class Session {
   std::vector<Marked> marks_;
   std::set<size_t> returned_;                   // inputs that results show
   size_t next_number_ = 0, next_register_ = 0;  // in the frame
-  dispatch::ThreadKeys keys_before_ = dispatch::thread_keys();
-  Session* before_;
+  support::ThreadContext context_of_call_ = support::thread_context;
 };
 
 }  // namespace tenon::capture

@@ -1,11 +1,15 @@
+#include "support/thread_context.h"
+
 #include <tenon/core/cell.h>
 
 namespace tenon::core {
+namespace {
 
-const CellReader*& cell_reader() {
-  thread_local const CellReader* reader = nullptr;
-  return reader;
+const CellReader* cell_reader() {
+  return support::thread_context.get<const CellReader>(support::ContextSlot::CellReader);
 }
+
+}  // namespace
 
 CellContent read_cell(const Ref<CellState>& state) {
   if (const CellReader* reader = cell_reader()) return (*reader)(state);

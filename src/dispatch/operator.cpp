@@ -1,5 +1,6 @@
 #include "borrows.h"
 #include "registry.h"
+#include "support/thread_context.h"
 
 #include <algorithm>
 
@@ -97,12 +98,19 @@ std::vector<const Operator*> all_operators() {
   return list;
 }
 
-ThreadKeys& thread_keys() { return thread_state.keys; }
+ThreadKeys thread_keys() {
+  const support::ThreadContext& context = support::thread_context;
+  return {KeySet::from_bits(context.included_keys), KeySet::from_bits(context.excluded_keys)};
+}
+void set_thread_keys(ThreadKeys keys) {
+  support::thread_context.included_keys = keys.include.bits();
+  support::thread_context.excluded_keys = keys.exclude.bits();
+}
 
 namespace {
 
 inline KeySet call_keys(std::span<const Value> args) {
-  const ThreadKeys thread = thread_state.keys;
+  const ThreadKeys thread = thread_keys();
   KeySet keys = thread.include;
   bool any = false;
   for (const Value& value : args)

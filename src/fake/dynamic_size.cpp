@@ -1,20 +1,28 @@
+#include "support/thread_context.h"
+
 #include <tenon/fake/dynamic_size.h>
 
 namespace tenon::fake {
 namespace {
 
-thread_local DynamicSizes* innermost = nullptr;
+const DynamicSizes* innermost() {
+  return support::thread_context.get<const DynamicSizes>(support::ContextSlot::DynamicSizes);
+}
 
 }  // namespace
 
 DynamicSizes::DynamicSizes(Ref<sym::ShapeEnv> env, bool items, bool sizes)
-    : before_(std::exchange(innermost, this)), env_(std::move(env)), items_(items), sizes_(sizes) {}
-DynamicSizes::~DynamicSizes() { innermost = before_; }
+    : before_(innermost()), env_(std::move(env)), items_(items), sizes_(sizes) {
+  support::thread_context.set(support::ContextSlot::DynamicSizes, this);
+}
+DynamicSizes::~DynamicSizes() { support::thread_context.set(support::ContextSlot::DynamicSizes, before_); }
 Ref<sym::ShapeEnv> DynamicSizes::for_items() {
-  return innermost && innermost->items_ ? innermost->env_ : Ref<sym::ShapeEnv>();
+  const DynamicSizes* sizes = innermost();
+  return sizes && sizes->items_ ? sizes->env_ : Ref<sym::ShapeEnv>();
 }
 Ref<sym::ShapeEnv> DynamicSizes::for_sizes() {
-  return innermost && innermost->sizes_ ? innermost->env_ : Ref<sym::ShapeEnv>();
+  const DynamicSizes* sizes = innermost();
+  return sizes && sizes->sizes_ ? sizes->env_ : Ref<sym::ShapeEnv>();
 }
 
 SymInt new_dynamic_size(const SymInt& min, const std::optional<SymInt>& max) {

@@ -307,8 +307,7 @@ TEST_P(EveryRow, one_compile_serves_all_sizes) {
     }
 }
 
-// ---- Gradients
-// ------------------------------------------------------------------------------------------------------------
+// ---- Gradients ----------------------------------------------------------------------------------------------------
 
 Tensor weights_like(const Tensor& tensor, uint64_t seed) {
   return make_tensor(Ints(tensor.sizes()), tensor.dtype(), Placement::Contiguous, Values::Near, seed);

@@ -85,8 +85,7 @@ template <typename T>
 inline constexpr bool is_number_argument =
     std::is_same_v<T, SymInt> || std::is_same_v<T, SymFloat> || std::is_same_v<T, Scalar>;
 
-// ---- Arguments
-// -------------------------------------------------------------------------------------------------------------
+// ---- Arguments ----------------------------------------------------------------------------------------------------
 
 template <typename T>
 void flatten_argument(const T& value, FlatArguments& flat) {
@@ -189,8 +188,7 @@ T without_tensors(const T& value) {
   return rebuild_argument(value, supply);
 }
 
-// ---- Results
-// ---------------------------------------------------------------------------------------------------------------
+// ---- Results ------------------------------------------------------------------------------------------------------
 
 // Results are one list; what belongs to the structure alone (how many, which keys) is part of it as constants.
 template <typename R>
@@ -272,8 +270,7 @@ R rebuild_result(std::span<dispatch::Value>& flat) {
   }
 }
 
-// ---- Numbers
-// ---------------------------------------------------------------------------------------------------------------
+// ---- Numbers ------------------------------------------------------------------------------------------------------
 
 // What a plain number becomes where the function takes a symbol.
 template <typename T>

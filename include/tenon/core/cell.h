@@ -27,7 +27,6 @@ struct CellState final : public Counted {
 namespace core {
 // While set (by a capture, on this thread), every read of a cell passes through it. It may return a stand-in.
 using CellReader = std::function<CellContent(const Ref<CellState>&)>;
-const CellReader*& cell_reader();
 CellContent read_cell(const Ref<CellState>& state);
 void write_cell(const Ref<CellState>& state, CellContent content);
 }  // namespace core

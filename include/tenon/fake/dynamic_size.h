@@ -32,7 +32,7 @@ class DynamicSizes {
   static Ref<sym::ShapeEnv> for_sizes();
 
  private:
-  DynamicSizes* before_;
+  const DynamicSizes* before_;
   Ref<sym::ShapeEnv> env_;
   bool items_, sizes_;
 };
