@@ -1,6 +1,8 @@
 #include "borrows.h"
 #include "registry.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace tenon::dispatch {
@@ -12,8 +14,10 @@ namespace {
   std::vector<std::string> given;
   for (const Value& value : call.args) given.push_back(value.str());
   if (key == DispatchKey::None)
-    fail("[{}] no Tensor inputs and no device to run on: ({})", call.op.name(), fmt::join(given, ", "));
-  fail("[{}] has no kernel for {}, called with ({})", call.op.name(), name(key), fmt::join(given, ", "));
+    fail<NotImplementedError>("[{}] no Tensor inputs and no device to run on: ({})", call.op.name(),
+                              fmt::join(given, ", "));
+  fail<NotImplementedError>("[{}] has no kernel for {}, called with ({})", call.op.name(), name(key),
+                            fmt::join(given, ", "));
 }
 
 }  // namespace
