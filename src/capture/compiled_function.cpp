@@ -10,6 +10,8 @@
 #include <tenon/support/counters.h>
 #include <tenon/support/log.h>
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
@@ -196,7 +198,7 @@ class Capture {
     } catch (const Error& error) {
       std::string meaning = symbols_in(error.what(), *session.env());
       if (meaning.empty()) throw;
-      throw Error(error.what() + meaning);
+      raise(error.kind(), error.what() + meaning);
     }
     if (!broken.empty()) return run_eagerly(std::move(broken));
     fakes.clear();
@@ -295,7 +297,7 @@ class Capture {
         segment.compiled = {replay_graph(graph), {}, {}, {}};
         return false;
       }
-      throw Error(
+      throw RuntimeError(
           fmt::format("[compile] the backend failed: {}\n  its graph is in {}", error.what(), write_graph(graph)));
     }
     // What lowering asked of the sizes stands in the guards of this segment alone.

@@ -2,6 +2,8 @@
 #include "registry.h"
 #include "support/thread_context.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace tenon::dispatch {
@@ -13,8 +15,10 @@ namespace {
   std::vector<std::string> given;
   for (const Value& value : call.args) given.push_back(value.str());
   if (key == DispatchKey::None)
-    fail("[{}] no Tensor inputs and no device to run on: ({})", call.op.name(), fmt::join(given, ", "));
-  fail("[{}] has no kernel for {}, called with ({})", call.op.name(), name(key), fmt::join(given, ", "));
+    fail<NotImplementedError>("[{}] no Tensor inputs and no device to run on: ({})", call.op.name(),
+                              fmt::join(given, ", "));
+  fail<NotImplementedError>("[{}] has no kernel for {}, called with ({})", call.op.name(), name(key),
+                            fmt::join(given, ", "));
 }
 
 }  // namespace

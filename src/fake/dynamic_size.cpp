@@ -27,12 +27,12 @@ Ref<sym::ShapeEnv> DynamicSizes::for_sizes() {
 
 SymInt new_dynamic_size(const SymInt& min, const std::optional<SymInt>& max) {
   if (min.is_symbolic() || (max && max->is_symbolic()))
-    fail("[new_dynamic_size] expected plain numbers for min and max, got a SymInt: min={}, max={}", min.str(),
-         max ? max->str() : "none");
-  TENON_CHECK(min.plain() >= 0, "[new_dynamic_size] expected min to be greater than or equal to 0, got {}",
-              min.plain());
-  TENON_CHECK(!max || max->plain() >= min.plain(), "[new_dynamic_size] expected max to be at least min = {}, got {}",
-              min.plain(), max->plain());
+    fail<ValueError>("[new_dynamic_size] expected plain numbers for min and max, got a SymInt: min={}, max={}",
+                     min.str(), max ? max->str() : "none");
+  TENON_CHECK_VALUE(min.plain() >= 0, "[new_dynamic_size] expected min to be greater than or equal to 0, got {}",
+                    min.plain());
+  TENON_CHECK_VALUE(!max || max->plain() >= min.plain(),
+                    "[new_dynamic_size] expected max to be at least min = {}, got {}", min.plain(), max->plain());
   Ref<sym::ShapeEnv> env = DynamicSizes::for_sizes();
   if (!env)
     throw DynamicOutputShape(

@@ -89,8 +89,9 @@ void run_meta(dispatch::Call& call) {
   const ops::Row* row = ops::row_of(call.op);
   if (!row && dispatch::has_kernel(call.op, dispatch::KernelKey::Fake))
     return (*call.op.kernel(DispatchKey::Fake))(call);
-  TENON_CHECK(row, "[{}] has no fake impl or Meta kernel: register one with register_fake to call it on meta tensors",
-              call.op.name());
+  TENON_CHECK_IMPLEMENTED(
+      row, "[{}] has no fake impl or Meta kernel: register one with register_fake to call it on meta tensors",
+      call.op.name());
   run_fake(call);
 }
 

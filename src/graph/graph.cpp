@@ -1,5 +1,7 @@
 #include <tenon/graph/graph.h>
 
+#include <fmt/format.h>
+
 #include <bit>
 #include <set>
 

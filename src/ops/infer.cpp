@@ -2,6 +2,8 @@
 #include <tenon/ops/row.h>
 #include <tenon/sym/size_rules.h>
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <numeric>
 
@@ -226,9 +228,9 @@ TensorMeta infer_reduction(const Row& row, const Arguments& arguments) {
   for (size_t dim = 0; dim < sizes.size(); ++dim) {
     bool reduced = std::find(dims.begin(), dims.end(), static_cast<int64_t>(dim)) != dims.end();
     if (reduced && (row.reduction.kind == loop::ReduceKind::Max || row.reduction.kind == loop::ReduceKind::Min))
-      TENON_CHECK(!statically_true(sizes[dim] == 0),
-                  "[{}] expected a dimension of at least one element, got {} at dimension {}",
-                  arguments.op().brief_name(), self.description(), dim);
+      TENON_CHECK_INDEX(!statically_true(sizes[dim] == 0),
+                        "[{}] expected a dimension of at least one element, got {} at dimension {}",
+                        arguments.op().brief_name(), self.description(), dim);
     if (!reduced)
       kept.push_back(sizes[dim]);
     else if (keep)

@@ -221,8 +221,9 @@ OPS(pieces) {
         int64_t along = wrap_dim(dim, dimensioned(self, "narrow").dim(), "narrow");
         SymInt size = self.size(along);
         TENON_CHECK(expect(length >= 0), "[narrow] expected a length of at least 0, got {}", length.str());
-        TENON_CHECK(expect(start >= -size) && expect(start <= size),
-                    "[narrow] start {} is out of range for dimension {} of {}", start.str(), along, self.description());
+        TENON_CHECK_INDEX(expect(start >= -size) && expect(start <= size),
+                          "[narrow] start {} is out of range for dimension {} of {}", start.str(), along,
+                          self.description());
         SymInt first = bool(start < 0) ? start + size : start;
         TENON_CHECK(expect(first + length <= size), "[narrow] start {} and length {} go beyond dimension {} of {}",
                     start.str(), length.str(), along, self.description());

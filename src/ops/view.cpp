@@ -2,6 +2,8 @@
 #include <tenon/ops/table.h>
 #include <tenon/sym/size_rules.h>
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace tenon::ops {
@@ -145,7 +147,7 @@ struct Bounds {
 // The bounds of a slice, clamped as Python does.
 Bounds slice_bounds(const Arguments& arguments) {
   const Tensor& self = arguments.tensor("self");
-  TENON_CHECK(self.dim() > 0, "[slice] a 0-d tensor cannot be sliced");
+  TENON_CHECK_INDEX(self.dim() > 0, "[slice] a 0-d tensor cannot be sliced");
   Bounds b;
   b.dim = arguments.dim("dim", self.dim());
   SymInt size = self.size(b.dim);
@@ -168,8 +170,8 @@ Bounds slice_bounds(const Arguments& arguments) {
 SymInt select_index(const Arguments& arguments, int64_t dim) {
   const Tensor& self = arguments.tensor("self");
   SymInt index = arguments["index"].sym_int(), size = self.size(dim);
-  TENON_CHECK(expect(index >= -size) && expect(index < size),
-              "[select] index {} is out of range for dimension {} of {}", index.str(), dim, self.description());
+  TENON_CHECK_INDEX(expect(index >= -size) && expect(index < size),
+                    "[select] index {} is out of range for dimension {} of {}", index.str(), dim, self.description());
   return from_the_end(index, size);
 }
 
@@ -367,7 +369,7 @@ OPS(view) {
       .view(
           [](const Arguments& arguments) {
             const Tensor& self = arguments.tensor("self");
-            TENON_CHECK(self.dim() > 0, "[select] a 0-d tensor has nothing to select from");
+            TENON_CHECK_INDEX(self.dim() > 0, "[select] a 0-d tensor has nothing to select from");
             int64_t dim = arguments.dim("dim", self.dim());
             Geometry g = geometry_of(self);
             g.offset = g.offset + select_index(arguments, dim) * g.strides[static_cast<size_t>(dim)];
@@ -480,7 +482,7 @@ OPS(view) {
       })
       .shape([](const Arguments& arguments) {
         std::span<const Tensor> tensors = arguments["tensors"].tensors();
-        TENON_CHECK(!tensors.empty(), "[cat] expected at least one tensor");
+        TENON_CHECK_VALUE(!tensors.empty(), "[cat] expected at least one tensor");
         const Tensor* first = nullptr;
         std::optional<Dtype> dtype;
         for (const Tensor& tensor : tensors) {

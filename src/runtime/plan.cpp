@@ -3,6 +3,8 @@
 #include <tenon/runtime/launch.h>
 #include <tenon/runtime/plan.h>
 
+#include <fmt/format.h>
+
 #include <bit>
 
 namespace tenon::runtime {
@@ -132,7 +134,7 @@ class Run {
 
   void run(const CheckStep& step) {
     if (numbers_[static_cast<size_t>(step.condition)] != 0) return;
-    throw Error(sym::failed_check(step.check, *plan_.env, symbols_));
+    throw RuntimeError(sym::failed_check(step.check, *plan_.env, symbols_));
   }
 
   dispatch::Value number(ExprIndex at) const {

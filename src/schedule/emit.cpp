@@ -713,7 +713,7 @@ EmittedKernel emit(const Schedule& schedule, const Group& group, const std::stri
     emitter.declare(surveyor.integers());
     return emitter.run(axes);
   } catch (const Refused& refused) {
-    support::throw_internal("a chosen group can be emitted", __FILE__, __LINE__, refused.why);
+    support::internal("a chosen group can be emitted", __FILE__, __LINE__, "{}", refused.why);
   }
 }
 

@@ -7,6 +7,8 @@
 #include <tenon/loop/jam.h>
 #include <tenon/support/log.h>
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
 #include <map>

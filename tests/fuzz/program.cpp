@@ -6,6 +6,8 @@
 #include <tenon/runtime/launch.h>
 #include <tenon/tenon.h>
 
+#include <fmt/format.h>
+
 #include <random>
 
 namespace tenon::fuzz {

@@ -16,6 +16,8 @@
 #include <tenon/runtime/launch.h>
 #include <tenon/schema/derive.h>
 
+#include <fmt/format.h>
+
 #include <set>
 
 namespace tenon::test {

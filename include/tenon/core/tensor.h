@@ -1,7 +1,7 @@
 // `Tensor`: a strided view of a storage. A handle; copying it shares the tensor.
 //
-// Sizes are plain numbers, or symbolic in a fake tensor: then `sizes()` raises and `sym_sizes()` does not. `size(d)`,
-// `stride(d)` and `numel()` give `SymInt`s, plain or not.
+// Sizes are plain numbers, or symbolic in a fake tensor: then `sizes()` pins them to what they are at capture, and
+// `sym_sizes()` does not. `size(d)`, `stride(d)` and `numel()` give `SymInt`s, plain or not.
 //
 //   Tensor w = randn({2, 3}).set_requires_grad();
 //   Tensor loss = (x * w).sum();
@@ -67,7 +67,8 @@ class TensorImpl final : public Counted {
   Ref<Storage> storage;
   int64_t offset = 0;  // in elements
   Ints sizes, strides;
-  std::unique_ptr<SymGeometry> symbolic;  // when set, `sizes`, `strides`, `offset` above are meaningless
+  // When set, `offset` above is meaningless, and `sizes` and `strides` hold what was pinned, if anything was.
+  std::unique_ptr<SymGeometry> symbolic;
   Dtype dtype = Dtype::Float32;
   Device device;
   KeySet keys;

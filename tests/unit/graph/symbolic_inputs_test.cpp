@@ -2,6 +2,8 @@
 #include <tenon/graph/symbolic_inputs.h>
 #include <tenon/tenon.h>
 
+#include <fmt/format.h>
+
 #include <gtest/gtest.h>
 
 #include <random>
