@@ -169,9 +169,27 @@ Tensor make_view_of(const Tensor& input, const std::vector<ViewLink>& chain, std
   return view;
 }
 
+bool is_view(const Tensor& tensor) {
+  const autograd::AutogradMeta* meta = autograd::meta_of(tensor);
+  return meta && meta->view;
+}
+
+// What eager asks of a tensor that is about to be changed in place. The capture has asked its stand-in; but another
+// call may bring a leaf, or a view of one, where that call had none.
+void check_written(const JointGraph& joint, std::span<const Tensor> inputs) {
+  for (size_t at = 0; at < joint.mutated.size(); ++at) {
+    const Tensor& input = inputs[static_cast<size_t>(joint.mutated[at])];
+    bool has_history =
+        std::find(joint.tangents.begin(), joint.tangents.end(), static_cast<int32_t>(at)) != joint.tangents.end();
+    if (!joint.writers[at].empty() && input.is_floating_point())
+      autograd::check_inplace(input, joint.writers[at], has_history);
+  }
+}
+
 std::vector<Value> run_wrapped(const std::shared_ptr<State>& state, std::span<const Tensor> inputs,
                                std::span<const int64_t> symbols) {
   const JointGraph& joint = state->joint;
+  check_written(joint, inputs);
   std::vector<Value> results;
   {
     dispatch::ExcludeKeys below(KeySet{DispatchKey::Autograd, DispatchKey::ADInplaceOrView});
@@ -195,30 +213,34 @@ std::vector<Value> run_wrapped(const std::shared_ptr<State>& state, std::span<co
     if (shared) results[at] = Value(alias_without_history(results[at].tensor()));
   }
   Ref<CompiledNode> node;
-  if (!joint.gradients.empty() && autograd::grad_enabled()) {
+  std::vector<int64_t> history(joint.forward_outputs, -1);  // by forward output: which input of the node it is
+  if (!joint.tangents.empty()) {
     node = make_ref<CompiledNode>(state, symbols);
     std::vector<autograd::Edge> edges;
     for (int32_t input : joint.gradients) edges.push_back(autograd::gradient_edge(inputs[static_cast<size_t>(input)]));
     node->set_next_edges(std::move(edges));
     node->save(inputs, results);
+    for (int32_t at : joint.tangents)
+      history[static_cast<size_t>(at)] = node->add_input(results[static_cast<size_t>(at)].tensor());
   }
+  auto set_history = [&](const Tensor& tensor, size_t forward_output) {
+    if (int64_t nr = history[forward_output]; nr >= 0) autograd::set_history(tensor, {node, static_cast<uint32_t>(nr)});
+  };
+  for (size_t at = 0; at < joint.forward_outputs; ++at)
+    if (at >= joint.mutated.size() || is_view(inputs[static_cast<size_t>(joint.mutated[at])]))
+      set_history(results[at].tensor(), at);
   for (size_t at = 0; at < joint.mutated.size(); ++at) {
     const Tensor& input = inputs[static_cast<size_t>(joint.mutated[at])];
-    dispatch::ExcludeKeys below(KeySet{DispatchKey::Autograd});
+    // A view is changed as eager changes it, so that the history of what it looks into is written anew.
+    bool through_autograd = history[at] >= 0 && is_view(input);
+    autograd::SetGradMode mode(autograd::grad_enabled() || through_autograd);
+    dispatch::ExcludeKeys below(through_autograd ? KeySet{} : KeySet{DispatchKey::Autograd});
     call_tensor("aten::copy_", {Value(input), Value(results[at].tensor()), Value(false)});
+    if (!through_autograd) set_history(input, at);
   }
-  if (node)
-    for (int32_t at : joint.tangents) {
-      auto position = static_cast<size_t>(at);
-      const Tensor& target = position < joint.mutated.size() ? inputs[static_cast<size_t>(joint.mutated[position])]
-                                                             : results[position].tensor();
-      autograd::set_history(target, node);
-    }
   // A view of an input that autograd does not see as one has a history of its own.
   auto with_history = [&](Tensor view, int32_t forward_output) {
-    auto found = std::find(joint.tangents.begin(), joint.tangents.end(), forward_output);
-    if (node && forward_output >= 0 && found != joint.tangents.end())
-      autograd::set_history(view, {node, static_cast<uint32_t>(found - joint.tangents.begin())});
+    if (forward_output >= 0) set_history(view, static_cast<size_t>(forward_output));
     return view;
   };
   std::vector<Value> outputs;
@@ -250,7 +272,7 @@ Compiled compile(const graph::Graph& captured, const std::vector<bool>& requires
   Compiled compiled;
   compiled.joint = std::make_shared<graph::Graph>(state->joint.graph);
   compiled.forward = std::make_shared<graph::Graph>(state->parts.forward);
-  if (!state->joint.gradients.empty()) compiled.backward = std::make_shared<graph::Graph>(state->parts.backward);
+  if (!state->joint.tangents.empty()) compiled.backward = std::make_shared<graph::Graph>(state->parts.backward);
   TENON_LOG(Graph, "forward:\n{}", graph::to_string(state->parts.forward));
   if (compiled.backward) TENON_LOG(Graph, "backward:\n{}", graph::to_string(state->parts.backward));
   state->forward = compiler(state->parts.forward);

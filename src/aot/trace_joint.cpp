@@ -83,10 +83,35 @@ class JointTracer {
     return static_cast<int32_t>(forward_.size()) - 1;
   }
 
+  // By input: the first operator that writes to it, or to a differentiable view of it, with grad mode on. Eager's
+  // checks of such a write belong to the tensor of the call.
+  std::vector<std::string> seen_writers() const {
+    std::vector<int32_t> input_of(captured_.values.size(), -1);  // that a value is, or looks into as autograd sees it
+    for (size_t at = 0; at < captured_.inputs.size(); ++at)
+      input_of[static_cast<size_t>(captured_.inputs[at])] = static_cast<int32_t>(at);
+    std::vector<std::string> writers(captured_.inputs.size());
+    for (const graph::Node& node : captured_.nodes) {
+      const ops::Row* row = ops::row_of(*node.op);
+      if (row && row->kind == ops::Kind::View && row->differentiable())
+        input_of[static_cast<size_t>(node.outputs[0])] =
+            input_of[static_cast<size_t>(std::get<graph::ValueId>(node.args[0]))];
+      if (!node.grad_enabled) continue;
+      for (int argument : node.op->schema().mutated_arguments())
+        graph::each_reference(node.args[static_cast<size_t>(argument)], [&](graph::ValueId id) {
+          if (int32_t input = input_of[static_cast<size_t>(id)]; input >= 0)
+            if (std::string& writer = writers[static_cast<size_t>(input)]; writer.empty())
+              writer = node.op->schema().name;
+        });
+    }
+    return writers;
+  }
+
   void plan_outputs(const std::vector<dispatch::Value>& results) {
+    std::vector<std::string> writers = seen_writers();
     for (size_t at = 0; at < primals_.size(); ++at)
       if (was_written(primals_[at])) {
         joint_.mutated.push_back(static_cast<int32_t>(at));
+        joint_.writers.push_back(writers[at]);
         add_forward_output(primals_[at], from_functional(primals_[at]));
       }
     for (const dispatch::Value& result : results) {

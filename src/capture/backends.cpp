@@ -103,6 +103,8 @@ constexpr std::array<Known, 3> kBackends = {{
 aot::Compiled compile_with(const Backend& backend, const graph::Graph& graph, const std::vector<bool>& requires_grad,
                            bool grad_enabled) {
   if (backend.custom()) return {backend.custom()(graph), {}, {}, {}};
+  // The function may turn grad mode on itself.
+  for (const graph::Node& node : graph.nodes) grad_enabled |= node.grad_enabled;
   for (const Known& known : kBackends)
     if (known.name == backend.name()) return known.make(graph, requires_grad, grad_enabled);
   TENON_ASSERT(false, "backend {}", backend.name());

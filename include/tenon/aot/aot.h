@@ -38,12 +38,13 @@ struct OutputPlan {
 struct JointGraph {
   graph::Graph graph;  // inputs: primals, then tangents; outputs: forward's, then gradients
   size_t primals = 0;
-  std::vector<bool> kept;           // by primal: it requires grad, or backward keeps it (or a view of it) in eager too
-  size_t forward_outputs = 0;       // mutated inputs first, then values
-  std::vector<int32_t> mutated;     // inputs that are written; forward output i is the new value of input mutated[i]
-  std::vector<OutputPlan> outputs;  // results of the captured function
-  std::vector<int32_t> tangents;    // forward output whose gradient tangent i is
-  std::vector<int32_t> gradients;   // input whose gradient the (forward_outputs + i)-th output is
+  std::vector<bool> kept;            // by primal: it requires grad, or backward keeps it (or a view of it) in eager too
+  size_t forward_outputs = 0;        // mutated inputs first, then values
+  std::vector<int32_t> mutated;      // inputs that are written; forward output i is the new value of input mutated[i]
+  std::vector<std::string> writers;  // by mutated input: the operator that autograd saw write to it; empty: none did
+  std::vector<OutputPlan> outputs;   // results of the captured function
+  std::vector<int32_t> tangents;     // forward output whose gradient tangent i is
+  std::vector<int32_t> gradients;    // input whose gradient the (forward_outputs + i)-th output is
 };
 
 // `requires_grad`: by input of the captured graph. Without any, or with grad mode off, there is no backward part.
