@@ -12,6 +12,7 @@
 #include <tenon/autograd/engine.h>
 #include <tenon/capture/compiled_function.h>
 #include <tenon/graph/recorder.h>
+#include <tenon/ops/row.h>
 
 #include <set>
 #include <unordered_map>
@@ -125,6 +126,7 @@ class Session {
   Tensor add_input(const Tensor& real, std::string name, InputSource source);
   void know(const Tensor& fake);
   void derive(const Tensor& fake, const Recipe& recipe);
+  void record_parts(const ops::Row& row, dispatch::Call& call);
   void remember_views(const dispatch::Operator& op, const dispatch::Values& args, const dispatch::Results& results);
   size_t finish(End end, std::span<const Tensor> wanted, std::string why);
   size_t hand_over(End end, size_t registers, size_t tensors, std::string why);
