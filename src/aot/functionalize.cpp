@@ -3,6 +3,8 @@
 #include <tenon/aot/functionalize.h>
 #include <tenon/fake/fake.h>
 #include <tenon/ops/row.h>
+#include <tenon/ops/strided.h>
+#include <tenon/sym/size_rules.h>
 
 namespace tenon::aot {
 namespace {
@@ -17,17 +19,47 @@ Tensor follow(const ViewLink& link, const Tensor& from) {
   return dispatch::call_boxed(*link.op, args)[0].take_tensor();
 }
 
+bool of_storage(const ViewLink& link) {
+  const ops::Row* row = ops::row_of(*link.op);
+  return row && row->view.of_storage;
+}
+
+bool lies_so(const Tensor& value, const SymInts& strides) {
+  SymInts own = value.sym_strides(), sizes = value.sym_sizes();
+  for (size_t dim = 0; dim < own.size(); ++dim)
+    if (!is_one(sizes[dim]) && !strides[dim].same(own[dim]) && !statically_true(strides[dim] == own[dim])) return false;
+  return true;
+}
+
+// The same elements with these strides.
+Tensor laid_out(const Tensor& value, const SymInts& strides) {
+  if (lies_so(value, strides)) return value;
+  static const dispatch::Operator& empty = dispatch::find_operator("aten::empty_strided");
+  static const dispatch::Operator& copy = dispatch::find_operator("aten::copy");
+  const dispatch::Value memory[] = {dispatch::Value(value.sym_sizes()).own(), dispatch::Value(strides),
+                                    dispatch::Value(value.dtype()),           dispatch::Value(),
+                                    dispatch::Value(value.device()),          dispatch::Value()};
+  dispatch::Results made = dispatch::call_boxed(empty, memory);
+  const dispatch::Value args[] = {made[0], dispatch::Value(value), dispatch::Value(false)};
+  return dispatch::call_boxed(copy, args)[0].take_tensor();
+}
+
+// What the first link of a chain is applied to: a view of storage wants it to lie as in eager.
+Tensor whole_for(const FunctionalStorage& storage, const std::vector<ViewLink>& chain) {
+  return !chain.empty() && of_storage(chain[0]) ? laid_out(storage.value, storage.strides) : storage.value;
+}
+
 // Brings the slot's value up to date with writes through other tensors.
 void synchronise(FunctionalSlot& slot) {
   if (slot.generation == slot.storage->generation) return;
-  slot.value = slot.storage->value;
+  slot.value = whole_for(*slot.storage, slot.chain);
   for (const ViewLink& link : slot.chain) slot.value = follow(link, slot.value);
   slot.generation = slot.storage->generation;
 }
 
 // The tensor now stands for `value`, and so does its part of the whole.
 void write(FunctionalSlot& slot, const Tensor& value) {
-  std::vector<Tensor> wholes = {slot.storage->value};
+  std::vector<Tensor> wholes = {whole_for(*slot.storage, slot.chain)};
   for (size_t at = 0; at + 1 < slot.chain.size(); ++at) wholes.push_back(follow(slot.chain[at], wholes.back()));
   Tensor part = value;
   for (size_t at = slot.chain.size(); at-- > 0;) {
@@ -52,10 +84,46 @@ dispatch::Values unwrap(std::span<const dispatch::Value> args) {
   return inner;
 }
 
+// The outer tensor is a view too, so that aliases are known by their storage.
+Tensor outer_view(const ops::Row& row, const dispatch::Call& call, std::unique_ptr<FunctionalSlot> slot) {
+  ops::Geometry geometry = row.view.geometry(ops::Arguments(call.op, call.args));
+  Tensor outer = core::make_view(call.args[0].tensor(), geometry.sizes, geometry.strides, geometry.offset);
+  outer.impl()->keys = outer.impl()->keys | KeySet{DispatchKey::Functionalize};
+  outer.impl()->functional = std::move(slot);
+  return outer;
+}
+
+// Such a view looks into the whole, whatever led to the tensor that it was made of.
+void run_view_of_storage(const ops::Row& row, const FunctionalSlot& slot, dispatch::Call& call) {
+  const Tensor& self = call.args[0].tensor();
+  Tensor whole = laid_out(slot.storage->value, slot.storage->strides);
+  SymInts size = call.args[1].sym_ints(), stride = call.args[2].sym_ints(), sizes = whole.sym_sizes();
+  SymInt first = self.sym_storage_offset() + call.args[3].sym_int(), last = first, room = 1;
+  bool empty = false;
+  for (size_t dim = 0; dim < size.size(); ++dim) {
+    last = last + (size[dim] - 1) * stride[dim];
+    empty |= decide_or(size[dim] == 0, false);
+  }
+  for (size_t dim = 0; dim < sizes.size(); ++dim) room = room + (sizes[dim] - 1) * slot.storage->strides[dim];
+  TENON_CHECK(ops::dense_order(sizes, slot.storage->strides) && expect(first >= 0) && (empty || expect(last < room)),
+              "[as_strided] sizes {} with strides {} from offset {} look beside the elements of {} with strides {}, "
+              "which is all that the function was given of that memory: pass it the tensor that has all of it",
+              str(size), str(stride), first.str(), whole.description(), str(slot.storage->strides));
+  auto made = std::make_unique<FunctionalSlot>();
+  made->storage = slot.storage;
+  made->chain.push_back(
+      {&call.op, {dispatch::Value(), call.args[1].own(), call.args[2].own(), dispatch::Value(first).own()}});
+  made->value = follow(made->chain[0], whole);
+  made->generation = slot.storage->generation;
+  call.results.push_back(outer_view(row, call, std::move(made)));
+}
+
 void run_view(dispatch::Call& call) {
   const Tensor& self = call.args[0].tensor();
   FunctionalSlot* slot = functional_slot(self);
   TENON_ASSERT(slot, "{} of a tensor that is not functional", call.op.name());
+  const ops::Row* row = ops::row_of(call.op);
+  if (row->view.of_storage) return run_view_of_storage(*row, *slot, call);
   synchronise(*slot);
   Tensor value = dispatch::call_boxed(call.op, unwrap(call.args))[0].take_tensor();
   auto made = std::make_unique<FunctionalSlot>();
@@ -66,13 +134,7 @@ void run_view(dispatch::Call& call) {
   made->chain.push_back(std::move(link));
   made->value = value;
   made->generation = slot->generation;
-  // The outer tensor is a view too, so that aliases are known by their storage.
-  const ops::Row* row = ops::row_of(call.op);
-  ops::Geometry geometry = row->view.geometry(ops::Arguments(call.op, call.args));
-  Tensor outer = core::make_view(self, geometry.sizes, geometry.strides, geometry.offset);
-  outer.impl()->keys = outer.impl()->keys | KeySet{DispatchKey::Functionalize};
-  outer.impl()->functional = std::move(made);
-  call.results.push_back(std::move(outer));
+  call.results.push_back(outer_view(*row, call, std::move(made)));
 }
 
 void run_inplace(const ops::Row& row, dispatch::Call& call) {
@@ -147,6 +209,7 @@ Tensor to_functional(const Tensor& value) {
   auto slot = std::make_unique<FunctionalSlot>();
   slot->storage = make_ref<FunctionalStorage>();
   slot->storage->value = value;
+  slot->storage->strides = value.sym_strides();
   slot->value = value;
   outer.impl()->functional = std::move(slot);
   return outer;
@@ -162,33 +225,14 @@ Tensor from_functional(const Tensor& tensor) {
 
 Tensor from_functional_as_shown(const Tensor& tensor) {
   Tensor value = from_functional(tensor);
-  auto as_shown = [&] {
-    SymInts shown = tensor.sym_strides(), strides = value.sym_strides(), sizes = tensor.sym_sizes();
-    for (size_t dim = 0; dim < shown.size(); ++dim)
-      if (!statically_true(sizes[dim] == 1) && !shown[dim].same(strides[dim]) &&
-          !statically_true(shown[dim] == strides[dim]))
-        return false;
-    return true;
-  };
   FunctionalSlot* slot = functional_slot(tensor);
-  if (!slot || as_shown()) return value;
+  if (!slot || lies_so(value, tensor.sym_strides())) return value;
   dispatch::ExcludeKeys below(kUpperLayers);
   if (!slot->chain.empty()) {
-    value = slot->storage->value;
+    value = whole_for(*slot->storage, slot->chain);
     for (const ViewLink& link : slot->chain) value = follow(link, value);
   }
-  if (!as_shown()) {
-    static const dispatch::Operator& empty = dispatch::find_operator("aten::empty_strided");
-    static const dispatch::Operator& copy = dispatch::find_operator("aten::copy");
-    const dispatch::Value memory[] = {
-        dispatch::Value(tensor.sym_sizes()).own(), dispatch::Value(tensor.sym_strides()).own(),
-        dispatch::Value(tensor.dtype()),           dispatch::Value(),
-        dispatch::Value(tensor.device()),          dispatch::Value()};
-    dispatch::Results made = dispatch::call_boxed(empty, memory);
-    const dispatch::Value args[] = {made[0], dispatch::Value(value), dispatch::Value(false)};
-    value = dispatch::call_boxed(copy, args)[0].take_tensor();
-  }
-  return slot->value = value;
+  return slot->value = laid_out(value, tensor.sym_strides());
 }
 
 bool was_written(const Tensor& tensor) {

@@ -1,7 +1,5 @@
 #include "autograd/recorded_call.h"
 
-#include <tenon/generated/ops.h>
-
 #include <algorithm>
 
 namespace tenon::autograd {
@@ -15,6 +13,7 @@ RecordedCall::RecordedCall(const ops::Row& its_row, std::span<const dispatch::Va
       if (const Tensor& tensor = value.tensor(); tensor.defined()) {
         shape.given = true;
         shape.sizes = tensor.sym_sizes();
+        if (its_row.view.of_storage) shape.strides = tensor.sym_strides();
         shape.dtype = tensor.dtype();
       }
       arguments.emplace_back();
@@ -44,14 +43,20 @@ namespace {
 dispatch::Values with_self(const RecordedCall& call, const Tensor& self) {
   dispatch::Values values = call.arguments;
   values[0] = dispatch::Value(self);
+  if (!call.row->view.of_storage) return values;
+  // The memory that the view was made of counts, not that of a gradient.
+  const ArgumentShape& shape = call.shapes[0];
+  values[0] = dispatch::Value(core::make_without_data(shape.sizes, shape.strides, shape.dtype, kMeta, {})).own();
   return values;
 }
 
 }  // namespace
 
 Tensor ViewStep::replay(const Tensor& base) const {
-  // A view that the base's strides allowed may not fit those of a gradient; a reshape has the same meaning.
-  if (call->row->schema.name == "view") return reshape(base, call->arguments[1].sym_ints());
+  if (call->row->view.replay) {
+    dispatch::Values values = with_self(*call, base);
+    return call->row->view.replay(base, ops::Arguments(*call->row->op, values));
+  }
   dispatch::Results results = dispatch::call_boxed(*call->row->op, with_self(*call, base));
   return results[0].take_tensor();
 }

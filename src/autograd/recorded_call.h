@@ -8,6 +8,7 @@ namespace tenon::autograd {
 struct ArgumentShape {
   bool given = false;  // false: None, or not a tensor
   SymInts sizes;
+  SymInts strides;  // of what a view of storage looks into
   Dtype dtype = Dtype::Float32;
   std::vector<SymInts> list;  // of a tensor list
   std::vector<Dtype> list_dtypes;

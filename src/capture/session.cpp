@@ -218,6 +218,7 @@ void Session::record_call(dispatch::Call& call) {
     call.results.push_back(Value(read_item(call.args[0].tensor())).own());
     return;
   }
+  if (const ops::Row* row = ops::row_of(call.op); row && row->captured_in_parts) return record_parts(*row, call);
   if (!ops::row_of(call.op) && !call.op.is_composite_implicit())
     if (std::optional<std::string> why = cannot_be_recorded(call.op)) return call_between(std::move(*why), call);
   dispatch::Values args;
@@ -249,6 +250,29 @@ void Session::record_call(dispatch::Call& call) {
     args[static_cast<size_t>(at)].each_tensor([&](const Tensor& tensor) {
       if (tensor.defined()) written_.insert(tensor.impl()->storage.get());
     });
+}
+
+// The row's parts are recorded. Where the user counts from the beginning of a storage: fakes of inputs begin theirs,
+// the real ones may lie further on.
+void Session::record_parts(const ops::Row& row, dispatch::Call& call) {
+  dispatch::Values args;
+  for (const Value& arg : call.args)
+    args.push_back(arg.map_tensors([&](const Tensor& tensor) { return stand_in(tensor); }));
+  int counted = row.schema.argument_index("storage_offset");
+  if (counted >= 0 && !args[static_cast<size_t>(counted)].is_none())
+    for (const auto& [impl, origin] : origins_) {
+      const auto& [fake, ref] = origin;
+      if (ref.is_register || !fake.is_same_storage(args[0].tensor()) || fake.sym_storage_offset().is_symbolic())
+        continue;
+      int64_t begins = reals[static_cast<size_t>(ref.index)].storage_offset();
+      inputs_.fix_offset(ref.index, begins);
+      Value& offset = args[static_cast<size_t>(counted)];
+      offset = Value(offset.sym_int() - begins + fake.sym_storage_offset()).own();
+      break;
+    }
+  dispatch::Call parts{call.op, call.keys, args, {}};
+  row.decomposition(parts);
+  call.results = std::move(parts.results);
 }
 
 void Session::remember_views(const dispatch::Operator& op, const dispatch::Values& args,

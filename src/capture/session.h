@@ -14,6 +14,7 @@
 #include <tenon/autograd/engine.h>
 #include <tenon/capture/compiled_function.h>
 #include <tenon/graph/recorder.h>
+#include <tenon/ops/row.h>
 
 #include <set>
 #include <unordered_map>
@@ -136,6 +137,7 @@ class Session {
   void note_same(std::variant<Ref<CellState>, WeakRef<TensorImpl>> what, const Tensor& fake);
   const Tensor& real_at(const InputRef& ref) const;
   void derive(const Tensor& fake, const Recipe& recipe);
+  void record_parts(const ops::Row& row, dispatch::Call& call);
   void remember_views(const dispatch::Operator& op, const dispatch::Values& args, const dispatch::Results& results);
   // Ends the segment with an end that works on `operands`. `keep`: they are inputs of the next segment, as they are,
   // even if they are views.

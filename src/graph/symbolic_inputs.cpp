@@ -4,6 +4,20 @@
 #include <numeric>
 
 namespace tenon::graph {
+namespace {
+
+constexpr int32_t kOffset = -1;  // in place of a dimension
+
+int64_t measured(const TensorImpl& impl, int32_t dim, bool stride) {
+  return dim == kOffset ? impl.offset : (stride ? impl.strides : impl.sizes)[static_cast<size_t>(dim)];
+}
+
+std::string place_of(int32_t dim, bool stride, const std::string& name) {
+  if (dim == kOffset) return "storage offset of " + name;
+  return fmt::format("{} of {} at dim {}", stride ? "stride" : "size", name, dim);
+}
+
+}  // namespace
 
 void SymbolicInputs::set_source(sym::Expr symbol, SymbolSource source) {
   auto id = static_cast<size_t>(symbol.symbol_id());
@@ -103,6 +117,10 @@ Tensor SymbolicInputs::add(const Tensor& real, std::span<const DimPolicy> dims, 
   return core::make_without_data(sym_sizes, sym_strides, real.dtype(), real.device(), KeySet{DispatchKey::Fake});
 }
 
+void SymbolicInputs::fix_offset(int32_t input, int64_t offset) {
+  expected_.push_back({input, kOffset, false, env_->pool().constant(offset)});
+}
+
 SymInt SymbolicInputs::add_number(int64_t value, const std::string& name) {
   SymInt symbol = env_->create_number(value, name);
   set_source(symbol.expr(), {SymbolSource::Kind::Number, numbers_++, 0});
@@ -166,7 +184,7 @@ bool SizeGuards::check(std::span<const Tensor> inputs, std::span<const int64_t> 
                        SmallVector<int64_t, 16>& symbols) const {
   for (const Fixed& each : fixed_) {
     const TensorImpl& impl = *inputs[static_cast<size_t>(each.input)].impl();
-    if ((each.stride ? impl.strides : impl.sizes)[static_cast<size_t>(each.dim)] != each.value) return false;
+    if (measured(impl, each.dim, each.stride) != each.value) return false;
   }
   // A symbol that a segment before bound has its value already.
   for (size_t at = 0; at < sources_.size(); ++at) {
@@ -181,7 +199,7 @@ bool SizeGuards::check(std::span<const Tensor> inputs, std::span<const int64_t> 
   for (size_t at = 0; at < expected_.size(); ++at) {
     const Expectation& each = expected_[at];
     const TensorImpl& impl = *inputs[static_cast<size_t>(each.input)].impl();
-    if ((each.stride ? impl.strides : impl.sizes)[static_cast<size_t>(each.dim)] != values[at]) return false;
+    if (measured(impl, each.dim, each.stride) != values[at]) return false;
   }
   for (size_t at = expected_.size(); at < values.size(); ++at)
     if (values[at] == 0) return false;
@@ -192,12 +210,11 @@ std::string SizeGuards::explain(std::span<const Tensor> inputs, std::span<const 
                                 std::vector<int64_t> symbols, CallSite* site) const {
   auto name = [&](int32_t input) { return names_[static_cast<size_t>(input)]; };
   auto got = [&](int32_t input, int32_t dim, bool stride) {
-    const Tensor& tensor = inputs[static_cast<size_t>(input)];
-    return (stride ? tensor.strides() : tensor.sizes())[static_cast<size_t>(dim)];
+    return measured(*inputs[static_cast<size_t>(input)].impl(), dim, stride);
   };
   auto mismatch = [&](const auto& each, std::string expected) {
-    return fmt::format("{} of {} at dim {}: expected {}, got {}", each.stride ? "stride" : "size", name(each.input),
-                       each.dim, expected, got(each.input, each.dim, each.stride));
+    return fmt::format("{}: expected {}, got {}", place_of(each.dim, each.stride, name(each.input)), expected,
+                       got(each.input, each.dim, each.stride));
   };
   for (const Fixed& each : fixed_)
     if (got(each.input, each.dim, each.stride) != each.value) return mismatch(each, std::to_string(each.value));
@@ -230,8 +247,8 @@ std::vector<std::string> SizeGuards::describe() const {
                                   env_->is_backed(id) ? env_->source(id) : "an unbacked size"));
     }
   auto line = [&](const auto& each, const std::string& value) {
-    lines.push_back(fmt::format("{} of {} at dim {} == {}", each.stride ? "stride" : "size",
-                                names_[static_cast<size_t>(each.input)], each.dim, value));
+    lines.push_back(
+        fmt::format("{} == {}", place_of(each.dim, each.stride, names_[static_cast<size_t>(each.input)]), value));
   };
   for (const Fixed& each : fixed_) line(each, std::to_string(each.value));
   for (const Expectation& each : expected_) line(each, each.value.str());

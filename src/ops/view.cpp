@@ -233,6 +233,10 @@ OPS(view) {
               return reshape_index(v, from, complete_shape(v.arguments()["size"].sym_ints(), self.numel(), "view"));
             })
       .scatter(restore_shape)
+      // What the strides of `self` allowed, those of another may not.
+      .replay([](const Tensor& other, const Arguments& arguments) {
+        return reshape(other, arguments["size"].sym_ints());
+      })
       .grad("self", saves(), [](Grad& g) { return reshape(g.grad(), g.sizes("self")); });
   op("reshape(Tensor(a) self, SymInt[] shape) -> Tensor(a)").decompose([](const Tensor& self, const SymInts& shape) {
     SymInts complete = complete_shape(shape, self.numel(), "reshape");

@@ -301,7 +301,7 @@ class Emitter final {
     const ValueState& memory = schedule_.state(base);
     if (schedule_.is_input(base) || (memory.root && !in_group(base)))
       return builder_.load(buffer_of(base, loop::BufferRole::In), address(id, index));
-    if (state.source != graph::kNoValue) return emit(state.source, source_index(state, index));
+    if (state.source != graph::kNoValue) return emit(state.source, source_index(id, index));
     if (in_group(id)) {
       if (index != own_index(id))
         throw Refused{fmt::format("%{} is read at another position than where it is made",
@@ -340,7 +340,11 @@ class Emitter final {
     const ops::Arguments& arguments_;
   };
 
-  std::vector<Expr> source_index(const ValueState& state, const std::vector<Expr>& index) {
+  std::vector<Expr> source_index(ValueId id, const std::vector<Expr>& index) {
+    const ValueState& state = schedule_.state(id);
+    if (needs_memory(schedule_, id))
+      throw Refused{
+          fmt::format("%{} shows memory that is not written yet", graph_.values[static_cast<size_t>(id)].name)};
     dispatch::Values values = node_values(graph_, *state.node);
     ops::Arguments arguments(*state.node->op, values);
     SourceIndex source(*this, arguments);
@@ -500,7 +504,7 @@ class Emitter final {
     }
     if (schedule_.is_input(state.base) || (schedule_.state(state.base).root && !in_group(state.base))) return;
     if (state.source != graph::kNoValue) {
-      hoist(state.source, source_index(state, index), pending, seen);
+      hoist(state.source, source_index(id, index), pending, seen);
     } else if (state.row->kind == ops::Kind::Pointwise) {
       if (in_group(id) && state.stored && level(id) < stage_) return;
       for (size_t at = 0; at < state.node->args.size(); ++at)

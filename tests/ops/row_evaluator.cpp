@@ -311,6 +311,11 @@ std::vector<Tensor> evaluate_row(const dispatch::Operator& op, std::span<const V
   ops::Arguments arguments(op, copies);
   for (const Value& value : copies)
     value.each_tensor([&](const Tensor& tensor) { note_scale(tensor, context.closeness); });
+  if (row->view.of_storage) {
+    // Copies do not lie as the arguments do: the memory itself is read, by the definition of such a view.
+    ops::Geometry shown = row->view.geometry(ops::Arguments(op, args));
+    return {contiguous_copy(core::make_view(args[0].tensor(), shown.sizes, shown.strides, shown.offset))};
+  }
   if (row->kind == ops::Kind::View) {
     Ints sizes = plain(row->view.geometry(arguments).sizes);
     RowKernel kernel(*row, copies, sizes, copies[0].tensor().dtype(), {});

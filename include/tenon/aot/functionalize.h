@@ -16,6 +16,7 @@ namespace tenon::aot {
 
 struct FunctionalStorage final : public Counted {
   Tensor value;            // of the whole, in the layers below
+  SymInts strides;         // of the whole, as eager has it; those of a new value may be others
   int64_t generation = 0;  // counts writes
 };
 

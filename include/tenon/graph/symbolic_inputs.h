@@ -85,6 +85,8 @@ class SymbolicInputs {
   // `layout`: followed if it is known, written if not.
   Tensor add(const Tensor& real, std::span<const DimPolicy> dims, const std::string& name,
              InputLayout* layout = nullptr);
+  // From now on an input of the graph begins at that element of its storage. Fakes of inputs begin theirs.
+  void fix_offset(int32_t input, int64_t offset);
   // A symbol for a number.
   SymInt add_number(int64_t value, const std::string& name);
   SymFloat add_real(double value, const std::string& name);
