@@ -9,9 +9,11 @@
 #include <tenon/core/cell.h>
 #include <tenon/core/random.h>
 #include <tenon/core/tensor.h>
+#include <tenon/dispatch/profiler.h>
 #include <tenon/generated/ops.h>
 #include <tenon/nn/functional.h>
 #include <tenon/nn/modules.h>
+#include <tenon/nn/recurrent.h>
 #include <tenon/optim/sgd.h>
 #include <tenon/support/counters.h>
 #include <tenon/support/log.h>

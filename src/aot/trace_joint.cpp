@@ -8,6 +8,8 @@
 #include <tenon/graph/trace.h>
 #include <tenon/ops/row.h>
 
+#include "support/origin.h"
+
 #include <algorithm>
 
 namespace tenon::aot {
@@ -19,6 +21,7 @@ class JointTracer {
       : captured_(captured), requires_grad_(requires_grad), grad_enabled_(grad_enabled), recorder_(captured.env) {}
 
   JointGraph run() {
+    OriginScope nowhere({});
     graph::TraceMode trace(recorder_);
     FunctionalMode functional;
     fake::DynamicSizes sizes(captured_.env);
@@ -28,9 +31,9 @@ class JointTracer {
     autograd::SavedTensorHooksGuard as_saved({[this](const Tensor& tensor) { return std::any(snapshot(tensor)); },
                                               [](const std::any& kept) { return std::any_cast<Tensor>(kept); }});
     add_inputs();
-    std::vector<dispatch::Value> results = run_forward(trace);
+    std::vector<dispatch::Value> results = run_forward();
     plan_outputs(results);
-    if (grad_enabled_) run_backward(trace);
+    if (grad_enabled_) run_backward();
     finish();
     return std::move(joint_);
   }
@@ -64,16 +67,15 @@ class JointTracer {
     return to_functional(from_functional(tensor));
   }
 
-  std::vector<dispatch::Value> run_forward(graph::TraceMode& trace) {
+  std::vector<dispatch::Value> run_forward() {
     graph::InterpretOptions options;
-    int64_t sequence = 0;
+    OriginScope before(current_origin());
     options.before_node = [&](const graph::Node& node) {
-      trace.sequence = sequence++;
+      current_origin().module = &node.module;
       autograd::set_grad_enabled(grad_enabled_ && node.grad_enabled);
     };
     std::vector<dispatch::Value> results = graph::interpret(captured_, primals_, options);
     autograd::set_grad_enabled(grad_enabled_);
-    trace.sequence = -1;
     return results;
   }
 
@@ -167,7 +169,7 @@ class JointTracer {
     return fake::like(value);
   }
 
-  void run_backward(graph::TraceMode& trace) {
+  void run_backward() {
     std::vector<Tensor> roots, gradients, wanted;
     std::vector<size_t> which;
     for (size_t at = 0; at < leaves_.size(); ++at)
@@ -190,7 +192,6 @@ class JointTracer {
       joint_.tangents.push_back(static_cast<int32_t>(at));
     }
     if (roots.empty() || wanted.empty()) return;
-    trace.sequence = -1;
     std::vector<Tensor> results = autograd::grad(roots, wanted, gradients, false, false, true);
     for (size_t at = 0; at < results.size(); ++at) {
       if (!results[at].defined()) continue;
@@ -212,6 +213,8 @@ class JointTracer {
         const Tensor meta = graph.meta(*id);
         graph::Node stand_in;
         stand_in.op = &empty;
+        stand_in.sequence = node.sequence;
+        stand_in.module = node.module;
         stand_in.args = {dispatch::Value(meta.sym_sizes()).own(), dispatch::Value(meta.sym_strides()).own(),
                          dispatch::Value(meta.dtype()),           dispatch::Value(),
                          dispatch::Value(meta.device()),          dispatch::Value()};

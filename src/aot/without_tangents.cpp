@@ -47,10 +47,11 @@ Graph without_tangents(const Graph& backward, size_t saved, const std::vector<bo
   }
   result.nodes.clear();
   static const dispatch::Operator& zeros = dispatch::find_operator("aten::zeros");
-  auto materialised = [&](ValueId id) {
+  auto materialised = [&](ValueId id, const Node& user) {
     Tensor meta = backward.meta(id);
     Node node;
     node.op = &zeros;
+    node.sequence = user.sequence;
     node.args = {dispatch::Value(meta.sym_sizes()).own(), dispatch::Value(meta.dtype()), dispatch::Value(),
                  dispatch::Value(meta.device()), dispatch::Value()};
     SymInts sizes = meta.sym_sizes();
@@ -85,7 +86,7 @@ Graph without_tangents(const Graph& backward, size_t saved, const std::vector<bo
     }
     auto rename = [&](ValueId& id) {
       if (id == graph::kNoValue) return;
-      id = zero[static_cast<size_t>(id)] ? materialised(id) : becomes[static_cast<size_t>(id)];
+      id = zero[static_cast<size_t>(id)] ? materialised(id, original) : becomes[static_cast<size_t>(id)];
     };
     for (graph::Argument& argument : node.args) {
       if (auto* id = std::get_if<ValueId>(&argument)) rename(*id);

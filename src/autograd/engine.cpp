@@ -5,6 +5,7 @@
 #include <tenon/sym/size_rules.h>
 
 #include "autograd/current_walk.h"
+#include "autograd/operation.h"
 #include "autograd/row_node.h"
 #include "support/thread_context.h"
 
@@ -184,6 +185,9 @@ std::vector<Tensor> run_walk(const Walk& walk) {
   while (!ready.empty()) {
     Node* node = ready.top();
     ready.pop();
+    // Sums of gradients belong to the node that gives the last of them.
+    OriginScope differentiated({static_cast<int64_t>(node->operation()), true, nullptr});
+    dispatch::ProfileScope profiled(node->name(), static_cast<int64_t>(node->operation()));
     auto gathered = state.arrived.extract(node);
     std::vector<Tensor> leaving = run_node(state, *node, std::move(gathered.mapped()));
     if (leaving.empty()) continue;

@@ -85,7 +85,7 @@ void check_inplace(const Tensor& tensor, std::string_view op_name, bool any_inpu
   if (!meta) return;
   if (!meta->view) {
     TENON_CHECK(!meta->requires_grad || meta->grad_fn,
-                "[{}] a leaf that requires grad is being changed in place: use no_grad()", op_name);
+                "[{}] a leaf that requires grad is being used in an in-place operation: use no_grad()", op_name);
     return;
   }
   const Tensor& base = meta->view->base;
@@ -96,7 +96,8 @@ void check_inplace(const Tensor& tensor, std::string_view op_name, bool any_inpu
       "or change it inside",
       op_name);
   TENON_CHECK(!base_requires_grad || grad_fn(base),
-              "[{}] a view of a leaf that requires grad is being changed in place: use no_grad()", op_name);
+              "[{}] a view of a leaf that requires grad is being used in an in-place operation: use no_grad()",
+              op_name);
 }
 
 void HookHandle::remove() const {

@@ -2,19 +2,17 @@
 #include <tenon/autograd/node.h>
 
 #include "autograd/current_walk.h"
+#include "autograd/operation.h"
 
 #include <algorithm>
 #include <limits>
 
 namespace tenon::autograd {
-namespace {
 
 uint64_t next_sequence() {
   thread_local uint64_t counter = 0;
   return counter++;
 }
-
-}  // namespace
 
 InputMeta InputMeta::of(const Tensor& tensor) { return {tensor.sym_sizes(), tensor.dtype(), tensor.device()}; }
 
@@ -29,8 +27,11 @@ void TensorHooks::run(Tensor& gradient) const {
   }
 }
 
-Node::Node(std::string_view name) : name_(name), sequence_(next_sequence()) {}
-Node::Node(std::string_view name, Leaf) : name_(name), sequence_(std::numeric_limits<uint64_t>::max()) {}
+Node::Node(std::string_view name) : name_(name), sequence_(next_sequence()), operation_(sequence_) {}
+Node::Node(std::string_view name, uint64_t operation)
+    : name_(name), sequence_(next_sequence()), operation_(operation) {}
+Node::Node(std::string_view name, Leaf)
+    : name_(name), sequence_(std::numeric_limits<uint64_t>::max()), operation_(sequence_) {}
 
 uint32_t Node::add_input(const Tensor& tensor) { return add_input(InputMeta::of(tensor)); }
 uint32_t Node::add_input(InputMeta meta) {

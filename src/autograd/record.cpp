@@ -1,5 +1,6 @@
 // The Autograd and ADInplaceOrView layers: what happens to a call on its way down.
 #include "autograd/layers.h"
+#include "autograd/operation.h"
 #include "autograd/row_node.h"
 
 #include <tenon/autograd/grad_mode.h>
@@ -143,6 +144,7 @@ void autograd_layer(Call& call) {
   const ops::Row* row = ops::row_of(call.op);
   // An operator that is not in the table brings its own kernel for this layer, or has no gradient.
   if (!row) return run_below(call);
+  Operation numbered;
   if (!grad_enabled()) return row->kind == ops::Kind::View ? view_without_grad(call, *row) : run_below(call);
   if (row->kind == ops::Kind::View) return record_view(call, *row);
   if (row->inplace()) return record_inplace(call, *row, 0);

@@ -1,10 +1,13 @@
 #include "autograd/recorded_call.h"
 
+#include "support/origin.h"
+
 #include <algorithm>
 
 namespace tenon::autograd {
 
-RecordedCall::RecordedCall(const ops::Row& its_row, std::span<const dispatch::Value> values) : row(&its_row) {
+RecordedCall::RecordedCall(const ops::Row& its_row, std::span<const dispatch::Value> values)
+    : row(&its_row), operation(static_cast<uint64_t>(current_origin().sequence)) {
   shapes.resize(values.size());
   for (size_t at = 0; at < values.size(); ++at) {
     const dispatch::Value& value = values[at];

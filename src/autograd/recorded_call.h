@@ -20,6 +20,7 @@ struct RecordedCall final : public Counted {
   const ops::Row* row;
   dispatch::Values arguments;         // owned; tensors are None
   std::vector<ArgumentShape> shapes;  // one per argument
+  uint64_t operation;                 // its number
 
   size_t argument_index(std::string_view name) const;  // an InternalError if there is none
 };

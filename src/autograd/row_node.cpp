@@ -119,7 +119,7 @@ class RowGrad final : public ops::Grad {
   std::vector<Tensor>& gradients_;
 };
 
-RowNode::RowNode(Ref<RecordedCall> call) : Node(call->row->schema.name), call_(std::move(call)) {}
+RowNode::RowNode(Ref<RecordedCall> call) : Node(call->row->schema.name, call->operation), call_(std::move(call)) {}
 
 void RowNode::connect(std::span<const dispatch::Value> arguments) {
   std::vector<Edge> edges;

@@ -1,8 +1,7 @@
 #include "backends.h"
 
+#include <tenon/aot/export.h>
 #include <tenon/autograd/grad_mode.h>
-#include <tenon/runtime/plan.h>
-#include <tenon/schedule/schedule.h>
 
 #include <fmt/format.h>
 
@@ -15,26 +14,6 @@
 
 namespace tenon {
 namespace capture {
-namespace {
-
-GraphFunction compiled_plan(const graph::Graph& graph) {
-  std::shared_ptr<const runtime::Plan> plan = schedule::compile_graph(graph);
-  return [plan](std::span<const Tensor> inputs, std::span<const int64_t> symbols) {
-    return runtime::run(*plan, inputs, symbols);
-  };
-}
-
-GraphFunction interpreted(const graph::Graph& graph) {
-  auto kept = std::make_shared<graph::Graph>(graph);
-  return [kept](std::span<const Tensor> inputs, std::span<const int64_t> symbols) {
-    graph::InterpretOptions options;
-    options.symbols = symbols;
-    return graph::interpret(*kept, inputs, options);
-  };
-}
-
-}  // namespace
-
 GraphFunction replay_graph(const graph::Graph& graph) {
   auto kept = std::make_shared<graph::Graph>(graph);
   return [kept](std::span<const Tensor> inputs, std::span<const int64_t> symbols) {
@@ -91,9 +70,9 @@ struct Known {
 
 constexpr std::array<Known, 3> kBackends = {{
     {"inductor", [](const graph::Graph& graph, const std::vector<bool>& requires_grad,
-                    bool grad_enabled) { return aot::compile(graph, requires_grad, grad_enabled, compiled_plan); }},
+                    bool grad_enabled) { return aot::compile(graph, requires_grad, grad_enabled, aot::scheduled); }},
     {"aot_eager", [](const graph::Graph& graph, const std::vector<bool>& requires_grad,
-                     bool grad_enabled) { return aot::compile(graph, requires_grad, grad_enabled, interpreted); }},
+                     bool grad_enabled) { return aot::compile(graph, requires_grad, grad_enabled, aot::interpreted); }},
     {"eager", [](const graph::Graph& graph, const std::vector<bool>&,
                  bool) { return aot::Compiled{replay_graph(graph), {}, {}, {}}; }},
 }};

@@ -204,8 +204,10 @@ std::optional<std::string> Guards::same_call(const Frame& frame) const {
   for (size_t at = 0; at < now.size(); ++at)
     if (now[at] != same_as_[at])
       return same_as_[at] == static_cast<int32_t>(at)
-                 ? fmt::format("{} is {}", argument_names_[static_cast<size_t>(now[at])], argument_names_[at])
-                 : fmt::format("{} is not {}", argument_names_[static_cast<size_t>(same_as_[at])], argument_names_[at]);
+                 ? fmt::format("expected {} is not {}, got one tensor", argument_names_[static_cast<size_t>(now[at])],
+                               argument_names_[at])
+                 : fmt::format("expected {} is {}, got two tensors",
+                               argument_names_[static_cast<size_t>(same_as_[at])], argument_names_[at]);
   return std::nullopt;
 }
 

@@ -5,6 +5,7 @@
 #include <tenon/autograd/grad_mode.h>
 #include <tenon/autograd/meta.h>
 #include <tenon/capture/marks.h>
+#include <tenon/dispatch/registration.h>
 #include <tenon/fake/dynamic_size.h>
 #include <tenon/fake/fake.h>
 #include <tenon/ops/row.h>
@@ -177,7 +178,10 @@ void Session::know(const Tensor& fake) {
     // By position: trips of a loop look the same, and share what is compiled.
     std::string name =
         ref.is_register ? fmt::format("kept{}", graph_inputs_.size()) : names[static_cast<size_t>(ref.index)];
-    recorder_->add_input(fake, std::move(name), fake::like(fake));
+    // A backend of the user's reads from the metadata what requires grad.
+    Tensor meta = fake::like(fake);
+    if (fake.requires_grad()) meta.set_requires_grad(true);
+    recorder_->add_input(fake, std::move(name), meta);
     graph_inputs_.push_back(ref);
     return;
   }
@@ -219,8 +223,11 @@ void Session::record_call(dispatch::Call& call) {
     return;
   }
   if (const ops::Row* row = ops::row_of(call.op); row && row->captured_in_parts) return record_parts(*row, call);
-  if (!ops::row_of(call.op) && !call.op.is_composite_implicit())
+  if (!ops::row_of(call.op) && !call.op.is_composite_implicit()) {
+    if (dispatch::has_tag(call.op, dispatch::Tag::inplace_view))
+      throw GraphBreak(fmt::format("{} moves a tensor to other memory", call.op.name()));
     if (std::optional<std::string> why = cannot_be_recorded(call.op)) return call_between(std::move(*why), call);
+  }
   dispatch::Values args;
   for (const Value& arg : call.args)
     args.push_back(arg.map_tensors([&](const Tensor& tensor) { return stand_in(tensor); }));

@@ -19,7 +19,9 @@ graph::Graph trace_function(std::span<const Tensor> tensors, std::span<const dis
     std::unique_ptr<bool[]> dynamic(new bool[dims + 1]);
     std::fill_n(dynamic.get(), dims, mode == Tracing::Symbolic);
     Tensor fake = inputs.add(tensors[at], {dynamic.get(), dims}, name);
-    recorder.add_input(fake, std::move(name), fake::like(fake));
+    Tensor meta = fake::like(fake);
+    if (tensors[at].requires_grad()) meta.set_requires_grad(true);
+    recorder.add_input(fake, std::move(name), meta);
     fakes.push_back(std::move(fake));
   }
   recorder.unknown = [](const Tensor& tensor) -> graph::ValueId {

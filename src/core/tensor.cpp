@@ -123,7 +123,7 @@ int64_t Tensor::version() const {
 
 void* Tensor::raw_data() const {
   const TensorImpl& impl = need(*this, "data");
-  TENON_CHECK(impl.storage->has_data(), "[data] a {} tensor {} has no data", is_fake() ? "fake" : impl.device.str(),
+  TENON_CHECK(impl.storage->has_data(), "[data] Cannot access data pointer of a {} tensor {}: it has no data", is_fake() ? "fake" : impl.device.str(),
               description());
   return static_cast<std::byte*>(impl.storage->data()) + impl.offset * size_of(impl.dtype);
 }

@@ -1,4 +1,5 @@
 #include "borrows.h"
+#include "profile_scope.h"
 #include "registry.h"
 #include "support/thread_context.h"
 
@@ -165,6 +166,7 @@ Results redispatch(const Operator& op, KeySet keys, std::span<const Value> args)
 }
 
 Results call_boxed(const Operator& op, std::span<const Value> args) {
+  ProfileScope profiled(op.name());
   Call call{op, {}, args, {}};
   run_kernel(call, call_keys(args));
   return std::move(call.results);

@@ -1,5 +1,7 @@
 #include <tenon/graph/recorder.h>
 
+#include "support/origin.h"
+
 namespace tenon::graph {
 
 ValueId Recorder::add_input(const Tensor& tensor, std::string name, const Tensor& meta) {
@@ -80,10 +82,25 @@ Binding find_binding(int32_t symbol, std::span<const dispatch::Value> results) {
 
 }  // namespace
 
+int64_t Recorder::number_now() {
+  const Origin& origin = current_origin();
+  if (origin.backward) {
+    // A node that autograd made beside the operator's own has a number that follows the operator's.
+    auto after = numbers_.upper_bound(origin.sequence);
+    return after == numbers_.begin() ? -1 : std::prev(after)->second;
+  }
+  if (origin.sequence < 0) return next_number_++;
+  auto [found, added] = numbers_.try_emplace(origin.sequence, next_number_);
+  if (added) ++next_number_;
+  return found->second;
+}
+
 Node& Recorder::record(const dispatch::Operator& op, std::span<const dispatch::Value> args,
                        std::span<const dispatch::Value> results, const std::function<Tensor(const Tensor&)>& meta_of) {
   Node node;
   node.op = &op;
+  node.sequence = number_now();
+  if (const Origin& origin = current_origin(); origin.module && !origin.backward) node.module = *origin.module;
   for (const dispatch::Value& arg : args) node.args.push_back(to_argument(arg));
   for (const dispatch::Value& result : results)
     result.each_tensor([&](const Tensor& tensor) {

@@ -20,7 +20,10 @@ void record_call(dispatch::Call& call) {
     return;
   }
   dispatch::redispatch(call, call.keys.below(DispatchKey::Trace));
-  mode->recorder().record(call.op, call.args, call.results).sequence = mode->sequence;
+  Node& node = mode->recorder().record(call.op, call.args, call.results);
+  if (!mode->origin) return;
+  node.sequence = mode->origin->sequence;
+  node.module = mode->origin->module;
 }
 
 [[maybe_unused]] const bool registered = [] {

@@ -2,6 +2,8 @@
 
 #include <tenon/library/schema_checks.h>
 
+#include "autograd/operation.h"
+
 namespace tenon::library {
 namespace {
 
@@ -137,6 +139,7 @@ std::vector<AnyValue> group_gradients(const std::vector<ResultShape>& shapes, co
 }
 
 void run_with_formula(dispatch::Call& call, const std::shared_ptr<const Formula>& formula) {
+  autograd::Operation numbered;
   const schema::Schema& schema = call.op.schema();
   std::vector<ArgumentShape> shapes;
   std::vector<Tensor> flat;

@@ -1,8 +1,13 @@
 #include <tenon/nn/module.h>
 
+#include "support/origin.h"
+
 #include <algorithm>
 
 namespace tenon::nn {
+
+ModuleScope::ModuleScope(const std::string& path) : before_(std::exchange(current_origin().module, &path)) {}
+ModuleScope::~ModuleScope() { current_origin().module = before_; }
 
 Module::Module() : state_(std::make_shared<State>()) { state_->training.state()->name = "training"; }
 
@@ -36,7 +41,7 @@ Cell<Tensor> Module::buffer(std::string name, const Tensor& initial) {
 void Module::add_child(std::string name, const Module& module) {
   check_name(name);
   // Cells are named by their whole path, so that guards and errors say which one they mean.
-  module.rename_cells(name + ".");
+  module.move_below(name);
   state_->children.emplace_back(std::move(name), Module(module.state_));
 }
 
@@ -46,12 +51,13 @@ void Module::each_module(const std::string& prefix, Visit&& visit) const {
   for (const auto& [name, child] : state_->children) child.each_module(prefix + name + ".", visit);
 }
 
-void Module::rename_cells(const std::string& prefix) const {
-  each_module("", [&](const std::string&, const State& state) {
-    auto rename = [&](const Ref<CellState>& cell) { cell->name = prefix + cell->name; };
+void Module::move_below(const std::string& name) const {
+  each_module("", [&](const std::string&, State& state) {
+    state.path = state.path == "self" ? name : name + "." + state.path;
+    auto rename = [&](const Ref<CellState>& cell) { cell->name = name + "." + cell->name; };
     rename(state.training.state());
-    for (const auto& [name, cell] : state.parameters) rename(cell.state());
-    for (const auto& [name, cell] : state.buffers) rename(cell.state());
+    for (const auto& [own, cell] : state.parameters) rename(cell.state());
+    for (const auto& [own, cell] : state.buffers) rename(cell.state());
   });
 }
 

@@ -59,6 +59,56 @@ Ints pair(const SymInts& numbers, std::string_view what) {
   return {int64_t(numbers[0]), int64_t(numbers[numbers.size() - 1])};
 }
 
+// The numbers of a convolution, and the sizes of its weight.
+struct Convolution {
+  Ints step, border, apart;
+  int64_t groups;
+  int64_t kernel_rows, kernel_columns;
+  SymInt inner, outer;  // of the matrix that a group multiplies by: elements of a window, channels out
+  // How much of the image a window covers.
+  int64_t span_rows() const { return (kernel_rows - 1) * apart[0] + 1; }
+  int64_t span_columns() const { return (kernel_columns - 1) * apart[1] + 1; }
+};
+
+Convolution convolution_of(const SymInts& weight, const SymInts& stride, const SymInts& padding,
+                           const SymInts& dilation, const SymInt& groups) {
+  Convolution c{pair(stride, "stride"),
+                pair(padding, "padding"),
+                pair(dilation, "dilation"),
+                int64_t(groups),
+                int64_t(weight[2]),
+                int64_t(weight[3]),
+                0,
+                0};
+  for (size_t at = 0; at < 2; ++at)
+    TENON_CHECK(c.step[at] > 0 && c.apart[at] > 0 && c.border[at] >= 0,
+                "[conv2d] expected a stride and dilation of at least 1 and a padding of at least 0, got {}, {} and {}",
+                str(stride), str(dilation), str(padding));
+  c.inner = weight[1] * (c.kernel_rows * c.kernel_columns);
+  if (c.groups > 0) c.outer = weight[0] / SymInt(c.groups);
+  return c;
+}
+
+// The windows of all images, one column each: [N * groups, inner, rows * columns].
+Tensor windows_of(const Tensor& input, const Convolution& c) {
+  Tensor x = input;
+  if (c.border[0] > 0 || c.border[1] > 0)
+    x = constant_pad_nd(x, SymInts{c.border[1], c.border[1], c.border[0], c.border[0]});
+  // [N, C, rows, columns, kernel rows, kernel columns], all of it in place.
+  x = unfold(x, 2, c.span_rows(), c.step[0]);
+  x = unfold(x, 3, c.span_columns(), c.step[1]);
+  if (c.apart[0] > 1) x = slice(x, 4, std::nullopt, std::nullopt, c.apart[0]);
+  if (c.apart[1] > 1) x = slice(x, 5, std::nullopt, std::nullopt, c.apart[1]);
+  return reshape(permute(x, {0, 1, 4, 5, 2, 3}), SymInts{x.size(0) * c.groups, c.inner, x.size(2) * x.size(3)});
+}
+
+// The weight for every image and group: [N * groups, outer, inner].
+Tensor filters_of(const Tensor& weight, const SymInt& batch, const Convolution& c) {
+  Tensor filters =
+      expand(reshape(weight, SymInts{1, c.groups, c.outer, c.inner}), SymInts{batch, c.groups, c.outer, c.inner});
+  return c.groups == 1 ? squeeze(filters, 1) : reshape(filters, SymInts{batch * c.groups, c.outer, c.inner});
+}
+
 Tensor convolved(const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias, const SymInts& stride,
                  const SymInts& padding, const SymInts& dilation, const SymInt& groups) {
   TENON_CHECK(input.defined() && weight.defined(), "[conv2d] expected a tensor, got an undefined one");
@@ -70,34 +120,66 @@ Tensor convolved(const Tensor& input, const Tensor& weight, const std::optional<
               weight.description());
   if (input.dim() == 3)
     return squeeze(convolved(unsqueeze(input, 0), weight, bias, stride, padding, dilation, groups), 0);
-  Ints step = pair(stride, "stride"), border = pair(padding, "padding"), apart = pair(dilation, "dilation");
-  auto shares = int64_t(groups);
-  TENON_CHECK(
-      shares > 0 && same_size(input.size(1), weight.size(1) * shares) && expect(weight.size(0) % SymInt(shares) == 0),
-      "[conv2d] input {} and weight {} do not fit with {} groups", input.description(), weight.description(), shares);
+  Convolution c = convolution_of(weight.sym_sizes(), stride, padding, dilation, groups);
+  TENON_CHECK(c.groups > 0 && same_size(input.size(1), weight.size(1) * c.groups) &&
+                  expect(weight.size(0) % SymInt(c.groups) == 0),
+              "[conv2d] input {} and weight {} do not fit with {} groups", input.description(), weight.description(),
+              c.groups);
   TENON_CHECK(!bias || (bias->dim() == 1 && same_size(bias->size(0), weight.size(0))),
               "[conv2d] expected a bias of {} elements, got {}", weight.size(0).str(), bias->description());
-  Tensor x = input;
-  for (int64_t at = 0; at < 2; ++at)
-    TENON_CHECK(
-        step[static_cast<size_t>(at)] > 0 && apart[static_cast<size_t>(at)] > 0 && border[static_cast<size_t>(at)] >= 0,
-        "[conv2d] expected a stride and dilation of at least 1 and a padding of at least 0, got {}, {} and {}",
-        str(stride), str(dilation), str(padding));
-  if (border[0] > 0 || border[1] > 0) x = constant_pad_nd(x, SymInts{border[1], border[1], border[0], border[0]});
-  // [N, C, rows, columns, kernel rows, kernel columns], all of it in place.
-  auto kernel_rows = int64_t(weight.size(2)), kernel_columns = int64_t(weight.size(3));
-  x = unfold(x, 2, (kernel_rows - 1) * apart[0] + 1, step[0]);
-  x = unfold(x, 3, (kernel_columns - 1) * apart[1] + 1, step[1]);
-  if (apart[0] > 1) x = slice(x, 4, std::nullopt, std::nullopt, apart[0]);
-  if (apart[1] > 1) x = slice(x, 5, std::nullopt, std::nullopt, apart[1]);
-  SymInt batch = x.size(0), rows = x.size(2), columns = x.size(3),
-         inner = weight.size(1) * (kernel_rows * kernel_columns), outer = weight.size(0) / SymInt(shares);
-  // A product for each image and group: [outer, inner] by [inner, rows * columns].
-  Tensor windows = reshape(permute(x, {0, 1, 4, 5, 2, 3}), SymInts{batch * shares, inner, rows * columns});
-  Tensor filters = expand(reshape(weight, SymInts{1, groups, outer, inner}), SymInts{batch, groups, outer, inner});
-  filters = shares == 1 ? squeeze(filters, 1) : reshape(filters, SymInts{batch * shares, outer, inner});
-  Tensor result = view(bmm(filters, windows), SymInts{batch, weight.size(0), rows, columns});
+  SymInt batch = input.size(0);
+  SymInt rows = (input.size(2) + 2 * c.border[0] - c.span_rows()) / SymInt(c.step[0]) + 1;
+  SymInt columns = (input.size(3) + 2 * c.border[1] - c.span_columns()) / SymInt(c.step[1]) + 1;
+  Tensor result =
+      view(bmm(filters_of(weight, batch, c), windows_of(input, c)), SymInts{batch, weight.size(0), rows, columns});
   return bias ? result + view(*bias, SymInts{1, weight.size(0), 1, 1}) : result;
+}
+
+Convolution convolution_of(const Grad& g) {
+  return convolution_of(g.sizes("weight"), g.argument("stride").sym_ints(), g.argument("padding").sym_ints(),
+                        g.argument("dilation").sym_ints(), g.argument("groups").sym_int());
+}
+
+// One matrix for each image and group: [N * groups, outer, rows * columns].
+Tensor gradient_matrices(const Tensor& grad, const Convolution& c) {
+  SymInts sizes = grad.sym_sizes();
+  size_t lead = sizes.size() - 3;
+  SymInt batch = lead > 0 ? sizes[0] : SymInt(1);
+  return reshape(grad, SymInts{batch * c.groups, c.outer, sizes[lead + 1] * sizes[lead + 2]});
+}
+
+Tensor input_gradient(Grad& g) {
+  Convolution c = convolution_of(g);
+  SymInts sizes = g.sizes("input"), out = g.grad().sym_sizes();
+  size_t lead = sizes.size() - 3;
+  SymInt batch = lead > 0 ? sizes[0] : SymInt(1), channels = sizes[lead];
+  SymInt height = sizes[lead + 1] + 2 * c.border[0], width = sizes[lead + 2] + 2 * c.border[1];
+  SymInt rows = out[lead + 1], columns = out[lead + 2];
+  Tensor windows = bmm(transpose(filters_of(g.saved("weight"), batch, c), 1, 2), gradient_matrices(g.grad(), c));
+  Tensor x = permute(view(windows, SymInts{batch, channels, c.kernel_rows, c.kernel_columns, rows, columns}),
+                     {0, 1, 4, 5, 2, 3});
+  // What lies between the elements of a window that are apart gets nothing.
+  auto spread = [&](int64_t dim, int64_t span, int64_t apart) {
+    if (apart == 1) return;
+    SymInts whole = x.sym_sizes();
+    whole[static_cast<size_t>(dim)] = span;
+    x = slice_scatter(zeros(whole, TensorOptions(x.dtype(), x.device())), x, dim, std::nullopt, std::nullopt, apart);
+  };
+  spread(4, c.span_rows(), c.apart[0]);
+  spread(5, c.span_columns(), c.apart[1]);
+  x = unfold_backward(x, SymInts{batch, channels, rows, width, c.span_rows()}, 3, c.span_columns(), c.step[1]);
+  x = unfold_backward(x, SymInts{batch, channels, height, width}, 2, c.span_rows(), c.step[0]);
+  if (c.border[0] > 0) x = slice(x, 2, c.border[0], height - c.border[0]);
+  if (c.border[1] > 0) x = slice(x, 3, c.border[1], width - c.border[1]);
+  return lead > 0 ? x : squeeze(x, 0);
+}
+
+Tensor weight_gradient(Grad& g) {
+  Convolution c = convolution_of(g);
+  Tensor input = g.saved("input");
+  if (input.dim() == 3) input = unsqueeze(input, 0);
+  Tensor each = bmm(gradient_matrices(g.grad(), c), transpose(windows_of(input, c), 1, 2));
+  return view(sum(view(each, SymInts{input.size(0), c.groups, c.outer, c.inner}), 0), g.sizes("weight"));
 }
 
 }  // namespace
@@ -157,7 +239,12 @@ OPS(convolution) {
   op("conv2d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=[1, 1], SymInt[2] padding=[0, 0], "
      "SymInt[2] dilation=[1, 1], "
      "SymInt groups=1) -> Tensor")
-      .decompose(convolved);
+      .decompose(convolved)
+      .grad("input", saves("weight"), input_gradient)
+      .grad("weight", saves("input"), weight_gradient)
+      .grad("bias", saves(), [](Grad& g) {
+        return sum(g.grad(), g.grad().dim() == 4 ? Ints{0, 2, 3} : Ints{1, 2}, false, g.dtype("bias"));
+      });
 }
 
 }  // namespace tenon::ops

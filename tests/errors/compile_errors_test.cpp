@@ -59,7 +59,7 @@ TEST(CompileErrors, DataOfAFake) {
     x.data<float>();
     return x;
   });
-  EXPECT_EQ(error_of([&] { f(ones({2})); }), "[data] a fake tensor float32[2] has no data");
+  EXPECT_EQ(error_of([&] { f(ones({2})); }), "[data] Cannot access data pointer of a fake tensor float32[2]: it has no data");
 }
 
 TEST(CompileErrors, DifferentiatingTwice) {

@@ -56,6 +56,8 @@ class Node : public Counted {
 
   const std::string& name() const { return name_; }
   uint64_t sequence() const { return sequence_; }
+  // The operator that it differentiates: its number, or one above that and below the next operator's.
+  uint64_t operation() const { return operation_; }
 
   const std::vector<Edge>& next_edges() const { return next_edges_; }
   void set_next_edges(std::vector<Edge> edges) { next_edges_ = std::move(edges); }
@@ -85,6 +87,8 @@ class Node : public Counted {
   virtual void run_tensor_hooks(std::vector<Tensor>& gradients);
 
  protected:
+  // Of an operator that was called earlier.
+  Node(std::string_view name, uint64_t operation);
   struct Leaf {};
   // A node that runs as soon as it can, whatever else waits.
   Node(std::string_view name, Leaf);
@@ -95,7 +99,7 @@ class Node : public Counted {
 
  private:
   std::string name_;
-  uint64_t sequence_;
+  uint64_t sequence_, operation_;
   std::vector<Edge> next_edges_;
   std::vector<InputMeta> inputs_;
   std::vector<PreHook> pre_hooks_;

@@ -3,9 +3,14 @@
 //   graph::Graph graph = trace([](Tensor a) { return a.sin().sum(); }, Tracing::Symbolic, x);
 //
 // The function runs on fakes of its arguments below autograd: views and in-place operators stand in the graph as they
-// were called.
+// were called. `export_joint(fn, mode, args…)`: the same with its gradients, and without mutation; see aot/export.h.
+//
+//   Tensor w = ones({3}).set_requires_grad();
+//   aot::JointGraph joint = export_joint([](Tensor a) { return a.sin().sum(); }, Tracing::Fake, w);
+//   size_t results = joint.graph.outputs.size();  // the sum, and the gradient of w
 #pragma once
 
+#include <tenon/aot/export.h>
 #include <tenon/capture/compile.h>
 #include <tenon/graph/graph.h>
 
@@ -37,6 +42,11 @@ graph::Graph trace(F&& function, Tracing mode, const Args&... args) {
     return results;
   };
   return capture::trace_function(flat.tensors.span(), flat.numbers.span(), mode, body);
+}
+
+template <typename F, typename... Args>
+aot::JointGraph export_joint(F&& function, Tracing mode, const Args&... args) {
+  return aot::export_joint(trace(std::forward<F>(function), mode, args...));
 }
 
 }  // namespace tenon

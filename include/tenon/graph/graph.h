@@ -55,6 +55,7 @@ struct Node {
   bool grad_enabled = true;      // grad mode at the call, in a captured graph
   std::string place;             // where in the user's program
   int64_t sequence = -1;         // of a forward node, or of the one that a backward node differentiates
+  std::string module;            // path of the module that called it; of a backward node: empty
   std::vector<Binding> binds;    // in the order in which the symbols were made
 };
 

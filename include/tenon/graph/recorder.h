@@ -3,6 +3,7 @@
 
 #include <tenon/graph/graph.h>
 
+#include <map>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -24,13 +25,18 @@ class Recorder {
   // What to do with a tensor that the graph does not know: return its value (a new input), or throw.
   std::function<ValueId(const Tensor&)> unknown;
 
-  // Appends a call. `results` become its outputs; a mutated argument keeps standing for its value.
+  // Appends a call, with the module and the number of the operator that is being run or differentiated: forward
+  // operators are counted from 0. `results` become its outputs; a mutated argument keeps standing for its value.
   Node& record(const dispatch::Operator& op, std::span<const dispatch::Value> args,
                std::span<const dispatch::Value> results, const std::function<Tensor(const Tensor&)>& meta_of = nullptr);
   Argument to_argument(const dispatch::Value& value);
 
  private:
+  int64_t number_now();
+
   Graph graph_;
+  int64_t next_number_ = 0;            // of a forward node
+  std::map<int64_t, int64_t> numbers_;  // of forward nodes, by the operator that was being run (`Origin::sequence`)
   std::unordered_set<std::string> names_;  // of inputs
   // Tensors are kept alive while recording, so that an address is never reused.
   std::unordered_map<const TensorImpl*, std::pair<Tensor, ValueId>> ids_;

@@ -17,8 +17,8 @@ class TraceMode {
   static TraceMode* current();
   Recorder& recorder() { return recorder_; }
   const Decompose& decompose() const { return decompose_; }
-  // Given to nodes recorded from now on: the forward operation that is being run or differentiated.
-  int64_t sequence = -1;
+  // Null, or the node of another graph that is being run: those recorded for it have its number and module.
+  const Node* origin = nullptr;
 
  private:
   Recorder& recorder_;

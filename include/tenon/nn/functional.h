@@ -26,6 +26,20 @@ struct CrossEntropyOptions {
 //   Tensor smooth = cross_entropy(x, classes, options);
 Tensor cross_entropy(const Tensor& logits, const Tensor& target, const CrossEntropyOptions& options = {});
 
+struct BatchNormOptions {
+  std::optional<Tensor> weight = {}, bias = {};  // one number per channel
+  bool training = false;                         // normalise by the batch, and move the running statistics towards it
+  double momentum = 0.1;                         // how far
+  double eps = 1e-5;
+};
+
+// Of an input [N, C, …], by channel. Without running statistics (undefined tensors) always by the batch.
+//
+//   Tensor mean = zeros({3}), variance = ones({3});
+//   Tensor apart = batch_norm(ones({2, 3}), mean, variance, {.training = true});  // zeros; mean is now 0.1
+Tensor batch_norm(const Tensor& input, const Tensor& running_mean, const Tensor& running_var,
+                  const BatchNormOptions& options = {});
+
 enum class Interpolation : uint8_t { Nearest, Bilinear };
 
 // Exactly one of `size` and `scale_factor` is given; one number stands for both dimensions.

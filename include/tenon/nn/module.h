@@ -15,6 +15,19 @@
 //   scale.zero_grad();
 //   bool training = scale.eval().is_training();                                 // false
 //   scale.train();
+//   std::string where = scale.inner.path();                                     // "inner"
+//
+// A module that opens its scope in its operator() stands beside the operators that it calls, in graphs and profiles:
+//
+//   struct Shift : nn::Module {
+//     Tensor operator()(const Tensor& input) const {
+//       nn::ModuleScope inside = enter();
+//       return input + 1;
+//     }
+//   };
+//   Shift()(x);
+//
+// The layers of modules.h do.
 //
 // Tensors and `training` live in cells, so that a compiled function follows when they are replaced.
 #pragma once
@@ -30,9 +43,24 @@ namespace tenon::nn {
 
 using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
 
+// While it lives, operators that the thread calls are the module's.
+class ModuleScope {
+ public:
+  explicit ModuleScope(const std::string& path);
+  ~ModuleScope();
+  ModuleScope(const ModuleScope&) = delete;
+
+ private:
+  const std::string* before_;
+};
+
 class Module {
  public:
   Module();
+
+  // Where it stands in the module that it is a part of, "features.0"; of one that is no part: "self".
+  const std::string& path() const { return state_->path; }
+  [[nodiscard]] ModuleScope enter() const { return ModuleScope(state_->path); }
 
   // Of this module and its submodules, in order of registration, each tensor once: "0.weight", "0.bias", …
   std::vector<Tensor> parameters() const;
@@ -60,6 +88,7 @@ class Module {
 
  private:
   struct State {
+    std::string path = "self";
     Cell<bool> training{true};
     std::vector<std::pair<std::string, Cell<Tensor>>> parameters, buffers;
     std::vector<std::pair<std::string, Module>> children;
@@ -67,7 +96,7 @@ class Module {
   explicit Module(std::shared_ptr<State> state) : state_(std::move(state)) {}
   void add_child(std::string name, const Module& module);
   void check_name(const std::string& name) const;
-  void rename_cells(const std::string& prefix) const;
+  void move_below(const std::string& prefix) const;
   template <typename Visit>
   void each_module(const std::string& prefix, Visit&& visit) const;
 

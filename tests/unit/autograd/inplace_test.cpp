@@ -6,9 +6,10 @@ namespace {
 
 TEST(Inplace, LeavesAreProtected) {
   Tensor x = leaf({1.0, 2.0});
-  EXPECT_EQ(error_of([&] { x.add_(1); }), "[add_] a leaf that requires grad is being changed in place: use no_grad()");
+  EXPECT_EQ(error_of([&] { x.add_(1); }),
+            "[add_] a leaf that requires grad is being used in an in-place operation: use no_grad()");
   EXPECT_EQ(error_of([&] { x.view({2, 1}).mul_(2); }),
-            "[mul_] a view of a leaf that requires grad is being changed in place: use no_grad()");
+            "[mul_] a view of a leaf that requires grad is being used in an in-place operation: use no_grad()");
   EXPECT_EQ(values(x), (std::vector<double>{1, 2})) << "nothing was changed";
   NoGrad off;
   x.add_(1);

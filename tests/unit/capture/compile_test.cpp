@@ -125,8 +125,8 @@ TEST(Compile, ExplainsEveryRecompile) {
   ASSERT_EQ(reasons.size(), 4u);
   EXPECT_EQ(reasons[0], "tensor 'arg1' requires_grad mismatch. expected requires_grad=0");
   EXPECT_EQ(reasons[1], "tensor 'arg1' dtype mismatch. expected float32, actual float64");
-  EXPECT_EQ(reasons[2], "arg0 is arg1");
-  EXPECT_EQ(reasons[3], "arg0 is not arg1");
+  EXPECT_EQ(reasons[2], "expected arg0 is not arg1, got one tensor");
+  EXPECT_EQ(reasons[3], "expected arg0 is arg1, got two tensors");
 }
 
 TEST(Compile, ASizeMismatchIsExplained) {

@@ -1,0 +1,50 @@
+#include <tenon/aot/export.h>
+#include <tenon/autograd/grad_mode.h>
+#include <tenon/runtime/plan.h>
+#include <tenon/schedule/schedule.h>
+
+namespace tenon::aot {
+namespace {
+
+std::vector<bool> required_by_metadata(const graph::Graph& graph) {
+  std::vector<bool> required;
+  for (graph::ValueId id : graph.inputs) required.push_back(graph.meta(id).requires_grad());
+  return required;
+}
+
+}  // namespace
+
+GraphFunction interpreted(const graph::Graph& graph) {
+  auto kept = std::make_shared<graph::Graph>(graph);
+  return [kept](std::span<const Tensor> inputs, std::span<const int64_t> symbols) {
+    graph::InterpretOptions options;
+    options.symbols = symbols;
+    return graph::interpret(*kept, inputs, options);
+  };
+}
+
+GraphFunction scheduled(const graph::Graph& graph) {
+  std::shared_ptr<const runtime::Plan> plan = schedule::compile_graph(graph);
+  return [plan](std::span<const Tensor> inputs, std::span<const int64_t> symbols) {
+    return runtime::run(*plan, inputs, symbols);
+  };
+}
+
+Compiled compile(const graph::Graph& captured, const GraphCompiler& compiler) {
+  return compile(captured, required_by_metadata(captured), autograd::grad_enabled(), compiler);
+}
+
+JointGraph export_joint(const graph::Graph& captured, bool with_backward) {
+  JointGraph joint = trace_joint(captured, required_by_metadata(captured), with_backward);
+  auto name = [&](int32_t input) {
+    return captured.values[static_cast<size_t>(captured.inputs[static_cast<size_t>(input)])].name;
+  };
+  TENON_CHECK(joint.mutated.empty(), "[export_joint] the function writes to its input {}: clone it first",
+              name(joint.mutated.front()));
+  for (const OutputPlan& plan : joint.outputs)
+    TENON_CHECK(plan.kind == OutputPlan::Kind::Value || plan.kind == OutputPlan::Kind::Number,
+                "[export_joint] the function returns its input {}, or a view of it: clone it first", name(plan.index));
+  return joint;
+}
+
+}  // namespace tenon::aot
