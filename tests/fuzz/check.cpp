@@ -81,7 +81,7 @@ Finding check(const Program& program, const Configuration& configuration, const 
     ++finding.calls;
     Observation got = observe(program, world, call, compiled);
     // A size from data counts as neither 0 nor 1: a plan may refuse what eager broadcasts, but not get it wrong.
-    bool refuses = configuration.from_data && got.refuses && !got.broken;
+    bool refuses = configuration.from_data && (got.refuses || !enabled(Feature::Unbacked)) && !got.broken;
     if (refuses && !(got.call_error + got.gradient_error).empty()) return {};
     finding.text = compare(program, got, expected[call], lenient[call]);
     if (!finding && call == 0 && configuration.whole && compiled.compile_count() == 0 &&

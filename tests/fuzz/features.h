@@ -28,6 +28,9 @@ enum class Feature : uint8_t {
   Overlap,
   Rebinding,
   Numbers,
+  // Not parts of programs, but what is looked at.
+  ZeroGradients,
+  KeptInputs,
   Count,
 };
 

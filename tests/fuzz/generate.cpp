@@ -56,6 +56,7 @@ class Maker {
       program_.calls.push_back(call);
     }
     program_.grad_mode = !chance(15);
+    program_.old_live = used(Feature::Rebinding);
   }
 
   Base random_base() {

@@ -55,7 +55,7 @@ enum class Contents : uint8_t { Ordinary, NonePositive, OnePositive };
 struct Call {
   size_t sizes = 0;  // position in kSizes of grammar.h
   Contents contents = Contents::Ordinary;
-  bool remake = false;  // kept bases are made anew; the old ones live on
+  bool remake = false;  // kept bases are made anew
 };
 
 enum class Kind : uint8_t {
@@ -102,6 +102,7 @@ struct Program {
   std::vector<int> outputs;  // values
   int values = 0;            // how many names there are
   bool grad_mode = true;     // when a call begins
+  bool old_live = false;     // kept bases that were made anew live on
   After after;
   std::vector<std::string> dynamic = {"Off", "Off", "Off"};  // of the three backends
   bool verify = false;                                       // captures are verified

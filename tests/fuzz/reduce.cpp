@@ -110,6 +110,7 @@ Change smaller(const Program& program) {
   if (program.after.order > 0) add([](Program& p) { return --p.after.order, true; });
   if (program.after.of_bases) add([](Program& p) { return !(p.after.of_bases = false); });
   if (!program.grad_mode) add([](Program& p) { return p.grad_mode = true; });
+  if (program.old_live) add([](Program& p) { return !(p.old_live = false); });
   if (program.verify) add([](Program& p) { return !(p.verify = false); });
   for (size_t at = 0; at < program.calls.size(); ++at) {
     if (program.calls[at].sizes > 0) add([&](Program& p) { return p.calls[at].sizes = 0, true; });

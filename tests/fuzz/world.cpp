@@ -72,7 +72,7 @@ void prepare(World& world, const Program& program, size_t call) {
       world.leaves[at].set_grad(Tensor());
       continue;
     }
-    if (!first && base.kept) world.old.push_back(world.bases[at]);
+    if (!first && base.kept && program.old_live) world.old.push_back(world.bases[at]);
     make(world, program, at, call);
     world.made[at] = true;
   }
