@@ -20,7 +20,7 @@ int traits_of(const Program& program) {
 
 // Whether it is one graph: nothing in it ends one.
 bool is_whole(const Program& program) {
-  bool whole = !(traits_of(program) & (kBreaks | kData));
+  bool whole = !(traits_of(program) & (kBreaks | kData | kEffect));
   each_statement(program.statements, [&](const Statement& statement) {
     whole &= statement.kind == Kind::Operation || statement.kind == Kind::Rate;
   });
@@ -101,9 +101,12 @@ Finding check(const Program& program, const Configuration& configuration, const 
 
 bool Program::exact() const { return !(traits_of(*this) & kInexact); }
 
-bool runs_eagerly(const Program& program) {
+bool runs_eagerly(const Program& program, bool may_raise) {
+  bool first = true;
   for (const Observation& seen : run_eagerly(program)) {
-    if (seen.broken || !seen.call_error.empty() || seen.action_error.rfind("[fuzz]", 0) == 0) return false;
+    bool undefined = seen.call_error.rfind("[fuzz]", 0) == 0 || seen.action_error.rfind("[fuzz]", 0) == 0;
+    if (seen.broken || undefined || (!seen.call_error.empty() && (first || !may_raise))) return false;
+    first = false;
     if (!program.exact() && !all_finite(seen)) return false;
   }
   return true;

@@ -152,10 +152,10 @@ const std::vector<Operation>& operations() {
       ROW(Feature::Random, kRandom | kInexact, mm(x, randn(SymInts{x.size(1), 4}))),
       ROW(Feature::Random, kRandom | kInexact, mm(dropout(softmax(x, -1), 0.3, true), t(x))),
       // Leaves made inside
-      ROW(Feature::Leaves, kNone, detach(x).set_requires_grad()),
-      ROW(Feature::Leaves, kNone, clone(detach(x)).set_requires_grad()),
-      ROW(Feature::Leaves, kNone, ones_like(x).set_requires_grad()),
-      ROW(Feature::Leaves, kNone, full(x.sym_sizes(), 0.5, kFloat32).set_requires_grad()),
+      ROW(Feature::Leaves, kEffect, detach(x).set_requires_grad()),
+      ROW(Feature::Leaves, kEffect, clone(detach(x)).set_requires_grad()),
+      ROW(Feature::Leaves, kEffect, ones_like(x).set_requires_grad()),
+      ROW(Feature::Leaves, kEffect, full(x.sym_sizes(), 0.5, kFloat32).set_requires_grad()),
       // Gradients that are there
       ROW(Feature::GradInside, kBreaks | kInexact, x.grad().defined() ? x.grad() * 2 : x * 3),
       // Sizes as plain numbers

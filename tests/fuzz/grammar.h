@@ -15,13 +15,14 @@ enum Trait : int {
   kInexact = 1,   // the order of additions, or a library, decides the last bits
   kUnstable = 2,  // makes small differences large: not applied to inexact values
   kBinary = 4,
-  kHalf = 8,      // rounds coarsely
-  kInplace = 16,  // writes to x
-  kBreaks = 32,   // ends a captured graph
-  kData = 64,     // the size of the result depends on the data: ends a graph, unless the switch for it is on
-  kMath = 128,    // the interpreter's value may differ in the last bits
-  kView = 256,    // the result may share memory with x
-  kRandom = 512,  // draws from the generator
+  kHalf = 8,       // rounds coarsely
+  kInplace = 16,   // writes to x
+  kBreaks = 32,    // ends a captured graph
+  kData = 64,      // the size of the result depends on the data: ends a graph, unless the switch for it is on
+  kMath = 128,     // the interpreter's value may differ in the last bits
+  kView = 256,     // the result may share memory with x
+  kRandom = 512,   // draws from the generator
+  kEffect = 1024,  // changes more than values: may end a graph
 };
 
 struct Operation {

@@ -205,7 +205,8 @@ class Printer {
       line(3, fmt::format("around.leaves[{}].set_grad(Tensor());", base));
       line(2, "} else {");
     }
-    if (row.kept && call > 0 && program_.old_live) line(3, fmt::format("around.old.push_back(around.bases[{}]);", base));
+    if (row.kept && call > 0 && program_.old_live)
+      line(3, fmt::format("around.old.push_back(around.bases[{}]);", base));
     line(3, fmt::format("around.leaves[{}] =", base));
     line(5, tensor_text(make_base(program_, base, call)) + (row.requires_grad ? ".set_requires_grad();" : ";"));
     line(3, fmt::format("around.bases[{0}] = around.leaves[{0}]{1};", base, row.computed ? " * 1.5" : ""));

@@ -55,7 +55,8 @@ enum class Contents : uint8_t { Ordinary, NonePositive, OnePositive };
 struct Call {
   size_t sizes = 0;  // position in kSizes of grammar.h
   Contents contents = Contents::Ordinary;
-  bool remake = false;  // kept bases are made anew
+  bool remake = false;      // kept bases are made anew
+  bool transposed = false;  // bases that are otherwise contiguous are column-major
 };
 
 enum class Kind : uint8_t {
@@ -123,7 +124,8 @@ Program random_program(uint64_t seed);
 Finding check(const Program& program);
 
 // Whether eager runs the program, every number stays in reach, and nothing is written where elements share memory.
-bool runs_eagerly(const Program& program);
+// `may_raise`: calls after the first may also be refused.
+bool runs_eagerly(const Program& program, bool may_raise = false);
 
 // A program in C++, with the values of its inputs, that runs as the finding was made and prints what eager and what
 // compiled code gives.

@@ -114,6 +114,7 @@ Change smaller(const Program& program) {
   if (program.verify) add([](Program& p) { return !(p.verify = false); });
   for (size_t at = 0; at < program.calls.size(); ++at) {
     if (program.calls[at].sizes > 0) add([&](Program& p) { return p.calls[at].sizes = 0, true; });
+    if (program.calls[at].transposed) add([&](Program& p) { return !(p.calls[at].transposed = false); });
     if (program.calls[at].remake) add([&](Program& p) { return !(p.calls[at].remake = false); });
     if (program.calls[at].contents != Contents::Ordinary)
       add([&](Program& p) { return p.calls[at].contents = Contents::Ordinary, true; });
@@ -192,7 +193,7 @@ Program reduce(Program program, const std::function<bool(const Program&)>& wante
       if (--tries <= 0) break;
       while (drop_unused(candidate)) {
       }
-      if (!runs_eagerly(candidate) || !wanted(candidate)) continue;
+      if (!runs_eagerly(candidate, true) || !wanted(candidate)) continue;
       program = std::move(candidate);
       shorter = true;
       break;

@@ -25,8 +25,10 @@ Tensor make_base(const Program& program, size_t base, size_t call) {
   const Base& row = program.bases[base];
   const Call& now = program.calls[call];
   autograd::NoGrad off;
-  Tensor made = test::make_tensor(base_sizes(row, now.sizes), row.dtype, static_cast<test::Placement>(row.placement),
-                                  test::Values::Ordinary, program.seed * 1000 + base + 100 * call);
+  bool turned = now.transposed && row.placement == 0;
+  auto placement = turned ? test::Placement::Transposed : static_cast<test::Placement>(row.placement);
+  Tensor made = test::make_tensor(base_sizes(row, now.sizes), row.dtype, placement, test::Values::Ordinary,
+                                  program.seed * 1000 + base + 100 * call);
   if (now.contents == Contents::Ordinary) return made;
   // All of the memory, whatever the strides.
   int64_t count = made.storage_offset() + core::reach(made.sizes(), made.strides());
