@@ -177,7 +177,7 @@ OPS(max_pooling) {
                     const Ints& dilation, bool ceil_mode) {
         return std::get<0>(max_pool2d_with_indices(self, kernel_size, stride, padding, dilation, ceil_mode));
       });
-  op("adaptive_max_pool2d(Tensor self, int[2] output_size) -> (Tensor result, Tensor indices)")
+  op("adaptive_max_pool2d(Tensor self, SymInt[2] output_size) -> (Tensor result, Tensor indices)")
       .kernel([](const Arguments& arguments, std::span<Tensor> outputs) {
         const Tensor& self = arguments.tensor("self");
         kernels::max_pool(self, even(self.sizes(), outputs[0].sizes(), 2), outputs[0], outputs[1]);
@@ -185,7 +185,7 @@ OPS(max_pooling) {
       .shape([](const Arguments& arguments) { return adaptive_shape(arguments, 2, true); })
       .grad("self", saves("indices"), [](Grad& g) { return places_grad(g, 2); })
       .not_differentiable("indices");
-  op("adaptive_max_pool3d(Tensor self, int[3] output_size) -> (Tensor result, Tensor indices)")
+  op("adaptive_max_pool3d(Tensor self, SymInt[3] output_size) -> (Tensor result, Tensor indices)")
       .kernel([](const Arguments& arguments, std::span<Tensor> outputs) {
         const Tensor& self = arguments.tensor("self");
         kernels::max_pool(self, even(self.sizes(), outputs[0].sizes(), 3), outputs[0], outputs[1]);

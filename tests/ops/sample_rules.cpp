@@ -478,6 +478,18 @@ const Rules& special_rules() {
                           {"weight", m.recipe.variant % 3 == 0 ? Value() : Value(m.tensor(last))},
                           {"bias", m.recipe.variant % 3 == 1 ? Value(m.tensor(last)) : Value()}};
        }},
+      {"_native_batch_norm_legit",
+       [](Maker& m) {
+         Ints shape{4, m.size(0, 3), 2};
+         if (m.even()) shape.push_back(3);
+         Ints channels{shape[1]};
+         return Overrides{{"input", m.tensor(shape)},
+                          {"weight", m.recipe.variant % 3 == 0 ? Value() : Value(m.tensor(channels))},
+                          {"bias", m.recipe.variant % 3 == 1 ? Value(m.tensor(channels)) : Value()},
+                          {"training", true},
+                          {"momentum", 0.1},
+                          {"eps", 1e-5}};
+       }},
       // The row `padding_idx` has a slope that its gradient leaves out.
       {"embedding",
        [](Maker& m) {

@@ -227,15 +227,17 @@ TEST(TestInductorDynamic, wrapper_codegen_statically_known_int_or_none) {
 }
 
 TEST(TestInductorDynamic, adaptive_max_pool3d_with_indices) {
-  auto function = [](Tensor y, auto size) {
-    return adaptive_max_pool3d(y, Ints{int64_t(size), int64_t(size), int64_t(size)});
-  };
+  auto function = [](Tensor y, auto size) { return adaptive_max_pool3d(y, SymInts{size, size, size}); };
   auto f = compile(function, kDynamic);
-  Tensor y = rand({3, 4, 9, 8, 6});
-  auto [values, indices] = f(y, 5);
-  auto [expected, positions] = adaptive_max_pool3d(y, {5, 5, 5});
-  EXPECT_TRUE(same_bits(values, expected));
-  EXPECT_TRUE(same_bits(indices, positions));
+  auto expect_pooled = [&](const Tensor& y, int64_t size) {
+    auto [values, indices] = f(y, size);
+    auto [expected, positions] = adaptive_max_pool3d(y, {size, size, size});
+    EXPECT_TRUE(same_bits(values, expected));
+    EXPECT_TRUE(same_bits(indices, positions));
+  };
+  expect_pooled(rand({9, 10, 9, 8, 6}), 5);
+  expect_pooled(rand({2, 3, 7, 11, 12}), 4);
+  EXPECT_EQ(f.compile_count(), 1) << "neither the sizes nor the number are fixed";
 }
 
 TEST(TestInductorDynamic, sort_dynamic_shape_with_check) {

@@ -241,6 +241,19 @@ def networks(table):
             full = expected * weight.values.astype(np.float64) + bias.values.astype(np.float64)
             table.add("layer_norm", Array(dtype, full), loosely(full, dtype, 16), input=x.strided([0, 1, 2]), normalized_shape=shape, weight=weight,
                       bias=bias)
+        x = draw("batch_norm", dtype, (3, 2, 2, 2))
+        v = x.values.astype(np.float64)
+        mean, variance = v.mean(axis=(0, 2, 3)), v.var(axis=(0, 2, 3))
+        rstd = 1 / np.sqrt(variance + 1e-5)
+        expected = (v - mean[:, None, None]) * rstd[:, None, None]
+        weight, bias = draw("batch_norm weight", dtype, (2,)), draw("batch_norm bias", dtype, (2,))
+        full = expected * weight.values.astype(np.float64)[:, None, None] + bias.values.astype(np.float64)[:, None, None]
+        single = "float64" if dtype == "float64" else "float32"
+        moments = [Array(single, mean), Array(single, rstd)]
+        for result, scale, more in ((expected, 2, {"weight": None, "bias": None}), (full, 16, {"weight": weight, "bias": bias})):
+            table.add("_native_batch_norm_legit.no_stats", [Array(dtype, result)] + moments,
+                      [loosely(result, dtype, scale)] + [loosely(each, single, 4) for each in (mean, rstd)], input=x, **more, training=True,
+                      momentum=0.1, eps=1e-5)
         a, b = draw("baddbmm a", dtype, (2, 3, 4)), draw("baddbmm b", dtype, (2, 4, 2))
         product = np.matmul(a.values.astype(np.float64), b.values.astype(np.float64))
         for shape in ((2, 3, 2), (2,), (3, 1)):
