@@ -173,6 +173,7 @@ std::vector<Tensor> run_walk(const Walk& walk) {
   State state(walk);
   plan(state);
   support::SwapSlot running(support::ContextSlot::Walk, &state);
+  support::OwnCode own;
 
   auto later = [](const Node* a, const Node* b) { return a->sequence() < b->sequence(); };
   std::priority_queue<Node*, std::vector<Node*>, decltype(later)> ready(later);

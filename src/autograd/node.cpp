@@ -3,6 +3,7 @@
 
 #include "autograd/current_walk.h"
 #include "autograd/operation.h"
+#include "support/thread_context.h"
 
 #include <algorithm>
 #include <limits>
@@ -78,6 +79,7 @@ void Node::drop_references() {
 // A node's references are dropped by the outermost release on this thread; those that this makes unreachable wait in
 // its list. A plain pointer is thread-local, for static tensors die after the thread's other objects.
 void Node::release_resources() {
+  support::OwnCode own;
   thread_local std::vector<std::pair<Node*, WeakRef<Node>>>* waiting = nullptr;
   // A weak reference keeps the memory; the adopted handle gives its count back unused.
   Ref<Node> self = Ref<Node>::adopt(this);

@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <cstdlib>
 #include <map>
 #include <mutex>
@@ -117,16 +118,23 @@ struct CompiledFunction::State {
   int64_t compiles = 0;
   bool gave_up = false;                // past the recompile limit
   std::recursive_mutex compile_mutex;  // one capture at a time; a disabled function may call its caller
-  // Sizes seen at the last capture and the dimensions that have been seen to change, by input.
+  // Sizes and strides seen at the last capture, and the dimensions in which they have been seen to change, by input.
   struct History {
-    Ints sizes;
-    std::vector<bool> dynamic;
+    Ints sizes, strides;
+    std::vector<bool> dynamic, dynamic_stride;
   };
   std::map<std::string, History> history;
+  // The same of numbers in cells. (A cell that took the place of another one is at worst taken for one that changed.)
+  struct CellHistory {
+    CellContent last;
+    bool changed = false;
+  };
+  std::map<const CellState*, CellHistory> cell_history;
   // What was compiled, by the text of the graph: segments that do the same share it.
   std::map<std::string, aot::Compiled> plans;
 
   std::vector<graph::DimPolicy> policies(const std::string& name, const Tensor& tensor);
+  bool number_changes(const Ref<CellState>& cell);
   void note_break(const std::string& why);
   // Goes on where nothing that was compiled fits: `path` was run, and none of `level` comes next.
   std::vector<Value> capture_from(std::vector<SegmentRef> path, const Siblings* level, Frame& frame,
@@ -138,7 +146,8 @@ struct CompiledFunction::State {
   // was found last comes first: calls come in runs.
   SegmentRef find(const Siblings& siblings, Frame& frame) const {
     std::shared_lock lock(tree_mutex);
-    size_t inputs = frame.inputs.size(), symbols = frame.symbols.size(), count = siblings.segments.size();
+    size_t inputs = frame.inputs.size(), symbols = frame.symbols.size(), numbers = frame.numbers.size();
+    size_t count = siblings.segments.size();
     size_t last = siblings.last_found.load(std::memory_order_relaxed);
     for (size_t step = 0; step < count; ++step) {
       // The last one, then the others in order.
@@ -151,6 +160,7 @@ struct CompiledFunction::State {
       frame.inputs.resize(inputs);
       frame.inputs_are_arguments = false;
       frame.symbols.resize(symbols);
+      frame.numbers.resize(numbers);
     }
     return nullptr;
   }
@@ -174,8 +184,11 @@ class Capture {
     options.argument_names = state_.options.argument_names;
     for (const SegmentRef& segment : path_)
       known_policies_.insert(known_policies_.end(), segment->policies.begin(), segment->policies.end());
+    for (const SegmentRef& segment : path_)
+      known_cells_.insert(known_cells_.end(), segment->cell_symbols.begin(), segment->cell_symbols.end());
     Session session([this](size_t input, const std::string& name,
                            const Tensor& tensor) -> InputPolicy& { return policy(input, name, tensor); },
+                    [this](size_t position, const Ref<CellState>& cell) { return cell_is_symbol(position, cell); },
                     std::move(options), frame_);
     session_ = &session;
     session.finish_piece = [this](Piece piece) { return finish(std::move(piece)); };
@@ -217,6 +230,12 @@ class Capture {
     return new_policies_.emplace_back(InputPolicy{state_.policies(name, tensor), {}});
   }
 
+  bool cell_is_symbol(size_t position, const Ref<CellState>& cell) {
+    if (position < known_cells_.size()) return known_cells_[position];
+    new_cells_.push_back(state_.number_changes(cell));
+    return new_cells_.back();
+  }
+
   size_t finish(Piece piece) {
     std::string captured = graph::to_string(piece.graph);
     if (depth_ < path_.size()) return follow(*path_[depth_], piece, captured);
@@ -236,7 +255,9 @@ class Capture {
     segment->bound = std::move(piece.bound);
     segment->end = std::move(piece.end);
     segment->why = piece.why;
+    segment->site = piece.site;
     segment->policies = std::exchange(new_policies_, {});
+    segment->cell_symbols = std::exchange(new_cells_, {});
     segment->guards = Guards(*session_, from_, depth_ == 0 ? &frame_ : nullptr);
     segment->guards.set_aliases(std::move(piece.aliases));
     if (segment->returns()) segment->guards.end_here();
@@ -288,7 +309,10 @@ class Capture {
     }
     size_t guards = session_->env()->guards().size(), checks = session_->env()->deferred_checks().size();
     try {
-      segment.compiled = compile_with(state_.options.backend, graph, piece.requires_grad, frame_.grad_enabled);
+      // The function may turn recording on and off as it likes; a node says whether it was on.
+      bool records = std::any_of(graph.nodes.begin(), graph.nodes.end(),
+                                 [](const graph::Node& node) { return node.grad_enabled; });
+      segment.compiled = compile_with(state_.options.backend, graph, piece.requires_grad, records);
     } catch (const std::exception& error) {
       if (!state_.options.backend.custom()) throw;
       if (state_.options.eager_on_backend_error) {
@@ -313,7 +337,6 @@ class Capture {
     sym::ShapeEnv& env = *graph.env;
     std::string key = captured;
     for (bool requires_grad : piece.requires_grad) key += requires_grad ? '1' : '0';
-    key += frame_.grad_enabled ? "g" : "-";
     for (const graph::Node& node : graph.nodes) key += fmt::format(" {}", static_cast<const void*>(node.op.get()));
     std::set<int32_t> symbols;
     auto use = [&](int32_t id) { symbols.insert(id); };
@@ -356,17 +379,32 @@ class Capture {
     }
     bool fits = !detached_ && depth_ < kDeepest && (!parent_ || parent_->children.segments.size() < kMostChildren);
     if (!fits) {
-      if (!std::exchange(detached_, true))
-        TENON_LOG(Breaks, "not kept: {}",
-                  parent_ && parent_->children.segments.size() >= kMostChildren
-                      ? fmt::format("more than {} ways to go on from one break", kMostChildren)
-                      : fmt::format("more than {} breaks in one call", kDeepest));
+      if (!std::exchange(detached_, true)) say_not_kept();
     } else if (parent_) {
       parent_->children.segments.push_back(segment);
     } else {
       state_.roots.segments.push_back(segment);
     }
     parent_ = segment;
+  }
+
+  // What follows the break before this segment is compiled at every call: that is slow, and somebody should know.
+  void say_not_kept() const {
+    std::string line = parent_ ? parent_->site.str() : "";
+    std::string place = line.empty() ? "" : " at " + line;
+    std::string text =
+        depth_ >= kDeepest
+            ? fmt::format(
+                  "a compiled function breaks more than {} times in one call (last{}): what follows is compiled "
+                  "anew at every call; write the loop over tensors, or leave it out of compile()",
+                  kDeepest, place)
+            : fmt::format(
+                  "a compiled function went on in more than {} ways after a break{} ({}): others are compiled "
+                  "anew at every call; read item<SymFloat>() or item<SymInt>() instead of a plain number, so "
+                  "that only what is decided by it matters, or choose with where()",
+                  kMostChildren, place, parent_->why);
+    TENON_LOG(Breaks, "not kept: {}", text);
+    warn_once(fmt::format("not kept {} {}", static_cast<const void*>(&state_), place), text);
   }
 
   // Something that can neither be recorded nor done between two graphs.
@@ -401,6 +439,7 @@ class Capture {
   bool detached_ = false;  // what follows is not kept
   bool verify_ = false;
   std::vector<InputPolicy> known_policies_, new_policies_;
+  std::vector<bool> known_cells_, new_cells_;  // by cell that holds no tensor: whether it is a symbol
   std::vector<Value> results_;
 };
 
@@ -416,9 +455,13 @@ std::vector<graph::DimPolicy> CompiledFunction::State::policies(const std::strin
   auto rank = static_cast<size_t>(tensor.dim());
   std::vector<graph::DimPolicy> dims(rank);
   History& seen = history[name];
-  if (seen.sizes.size() != rank || seen.dynamic.size() != rank) seen = {Ints(tensor.sizes()), std::vector<bool>(rank)};
+  if (seen.sizes.size() != rank || seen.dynamic.size() != rank)
+    seen = {Ints(tensor.sizes()), Ints(tensor.strides()), std::vector<bool>(rank), std::vector<bool>(rank)};
   for (size_t dim = 0; dim < rank; ++dim) {
     if (seen.sizes[dim] != tensor.sizes()[dim]) seen.dynamic[dim] = true;
+    if (seen.strides[dim] != tensor.strides()[dim]) seen.dynamic_stride[dim] = true;
+    dims[dim].dynamic_stride =
+        options.dynamic == Dynamic::On || (options.dynamic == Dynamic::Auto && seen.dynamic_stride[dim]);
     bool dynamic = options.dynamic == Dynamic::On || (options.dynamic == Dynamic::Auto && seen.dynamic[dim]);
     DimMark mark = mark_of(tensor, static_cast<int64_t>(dim));
     switch (mark.mark) {
@@ -434,7 +477,20 @@ std::vector<graph::DimPolicy> CompiledFunction::State::policies(const std::strin
     dims[dim].kind = mark.mark == Mark::Unbacked ? Kind::Unbacked : dynamic ? Kind::Dynamic : Kind::Static;
   }
   seen.sizes = Ints(tensor.sizes());
+  seen.strides = Ints(tensor.strides());
   return dims;
+}
+
+bool CompiledFunction::State::number_changes(const Ref<CellState>& cell) {
+  bool is_number = std::holds_alternative<double>(cell->content) || std::holds_alternative<int64_t>(cell->content);
+  if (!is_number || options.dynamic == Dynamic::Off) return false;
+  auto [seen, first] = cell_history.try_emplace(cell.get(), CellHistory{cell->content});
+  auto number = [](const CellContent& content) {
+    const auto* real = std::get_if<double>(&content);
+    return real ? std::bit_cast<int64_t>(*real) : std::get<int64_t>(content);
+  };
+  if (!first && number(seen->second.last) != number(cell->content)) seen->second = {cell->content, true};
+  return seen->second.changed || options.dynamic == Dynamic::On;
 }
 
 void CompiledFunction::State::note_break(const std::string& why) {
@@ -537,8 +593,15 @@ std::vector<Value> CompiledFunction::State::capture_from(std::vector<SegmentRef>
 
 Reason CompiledFunction::State::why_new(const Frame& frame) {
   std::unique_lock lock(tree_mutex);
+  // Of the graph that comes nearest, because that is the one which the caller expected to serve.
   Reason reason;
-  if (!roots.segments.empty()) reason = roots.segments.back()->guards.explain(frame);
+  size_t fewest = std::numeric_limits<size_t>::max();
+  for (const SegmentRef& root : roots.segments) {
+    std::vector<Reason> failures = root->guards.failures(frame);
+    if (failures.empty() || failures.size() > fewest) continue;
+    fewest = failures.size();
+    reason = std::move(failures.front());
+  }
   // A graph whose closure tensor is gone can never run again; what was compiled may serve the graph captured anew.
   std::erase_if(roots.segments, [](const SegmentRef& root) { return root->guards.lost_closure(); });
   return reason;
@@ -557,6 +620,7 @@ void CompiledFunction::reset() {
   state_->recompiles.clear();
   state_->breaks.clear();
   state_->history.clear();
+  state_->cell_history.clear();
   state_->compiles = 0;
   state_->gave_up = false;
 }

@@ -24,12 +24,25 @@ struct Argument {
 };
 struct ClosureTensor {
   WeakRef<TensorImpl> tensor;
-  Tensor literal = {};  // one that the function makes itself, tensor({1, 2}): kept, because nobody else does
+  uint32_t rebinds = 0;  // of variables that held it, at capture
+  CallSite site = {};    // where the function reads it
+  Tensor literal = {};   // one that the function makes itself, tensor({1, 2}): kept, because nobody else does
+
+  // A variable that held it was given another tensor since: perhaps the one that the function reads.
+  bool rebound(const TensorImpl& now) const { return now.rebinds.load(std::memory_order_relaxed) != rebinds; }
 };
 struct Register {
   int32_t index;
 };
 using InputSource = std::variant<Argument, Ref<CellState>, ClosureTensor, Register>;
+
+// A cell that holds no tensor: what it held, or that its number is a symbol.
+struct CellFact {
+  Ref<CellState> cell;
+  CellContent content;
+  bool is_symbol = false;
+  std::string name;
+};
 
 // Of a register that is no input of its own: it holds no tensor, or one that was known before.
 struct RegisterFact {
@@ -68,6 +81,10 @@ struct Reason {
   std::string str() const;
 };
 
+// By tensor: the first that is the same.
+std::vector<int32_t> first_of_each(std::span<const Tensor> tensors);
+bool same_constant(const dispatch::Value& a, const dispatch::Value& b);
+
 class Guards {
  public:
   Guards() = default;
@@ -77,10 +94,11 @@ class Guards {
   // Appends to the frame's inputs and symbols if everything holds; the caller puts the frame back if not. Allocates
   // nothing in the usual case.
   bool check(Frame& frame) const;
-  // The first thing that does not hold.
-  Reason explain(Frame frame) const;
+  // What does not hold, as far as it can be compared; the first thing.
+  std::vector<Reason> failures(Frame frame) const;
+  Reason explain(const Frame& frame) const;
   std::vector<std::string> describe() const;
-  // A closure tensor that is read here is gone.
+  // A closure tensor that is read here is gone, or may have been replaced.
   bool lost_closure() const;
   // Keeps closure tensors that nobody holds but the session.
   void keep_literals(const Session& session);
@@ -94,12 +112,15 @@ class Guards {
   void set_sizes(Session& session, const Progress& from);
 
  private:
-  // Appends the inputs to the frame's. False if one is missing or of another kind: which, and why, to `reason`.
-  bool collect(Frame& frame, std::string* reason) const;
-  std::optional<std::string> same_call(const Frame& frame) const;
+  // Appends the inputs to the frame's. False if one is missing or of another kind.
+  bool collect(Frame& frame) const;
+  bool fetch(size_t at, Frame& frame) const;
+  void add_call_mismatches(const Frame& frame, std::vector<Reason>& found) const;
+  bool add_tensor_mismatches(Frame& frame, std::vector<Reason>& found) const;
   std::string input_name(const InputRef& ref) const;
   bool holds(const RegisterFact& fact, const Frame& frame) const;
   bool holds(const SameTensor& fact, const Frame& frame) const;
+  bool holds(const CellFact& fact, Frame& frame) const;
 
   bool is_root_ = false;
   bool borrows_arguments_ = false;
@@ -112,7 +133,7 @@ class Guards {
   std::vector<InputSource> sources_;    // by input
   std::vector<TensorGuard> tensors_;    // by input
   std::vector<std::string> all_names_;  // of the inputs of the whole path
-  std::vector<std::pair<Ref<CellState>, CellContent>> cells_;
+  std::vector<CellFact> cells_;
   std::vector<RegisterFact> registers_;
   std::vector<SameTensor> same_tensors_;
   AliasGuard aliases_;

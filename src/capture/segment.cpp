@@ -1,5 +1,7 @@
 #include "segment.h"
 
+#include "support/thread_context.h"
+
 #include <tenon/autograd/grad_mode.h>
 
 #include <bit>
@@ -45,7 +47,11 @@ void Segment::run_end(Frame& frame, std::span<Value> tensors) const {
 }
 
 std::vector<Value> Segment::run(Frame& frame) const {
-  std::vector<Value> results = run_graph(frame);
+  std::vector<Value> results;
+  {
+    support::OwnCode own;
+    results = run_graph(frame);
+  }
   const auto* returned = std::get_if<Return>(&end);
   if (!returned) {
     run_end(frame, results);

@@ -77,7 +77,9 @@ struct Segment {
   size_t register_count = 0;          // the graph's first outputs
   size_t tensor_count = 0;            // those behind them: what the end works on
   std::vector<int32_t> bound;         // unbacked symbols: the graph's last outputs
+  CallSite site;                      // of a break: the line of the user's program
   std::vector<InputPolicy> policies;  // of the inputs that were met here
+  std::vector<bool> cell_symbols;     // of the cells without a tensor that were met here: whether they are symbols
   mutable size_t end_registers = 0;   // how many registers the end adds
   End end;
   bool eager = false;         // of a root: calls like this one run without being compiled

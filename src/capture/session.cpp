@@ -47,8 +47,9 @@ bool is_capturing() { return Session::current() != nullptr; }
 
 Session* Session::current() { return support::thread_context.get<Session>(support::ContextSlot::Session); }
 
-Session::Session(InputPolicies policies, Options options, Frame& frame)
+Session::Session(InputPolicies policies, CellPolicies cell_policies, Options options, Frame& frame)
     : policies_(std::move(policies)),
+      cell_policies_(std::move(cell_policies)),
       options_(std::move(options)),
       frame_(frame),
       env_(make_ref<sym::ShapeEnv>()),
@@ -70,7 +71,7 @@ void Session::start_recorder() {
 }
 
 Progress Session::progress() const {
-  return {reals.size(), plain_cells.size(), register_facts.size(), same_tensors.size(), inputs_.progress()};
+  return {reals.size(), cells.size(), register_facts.size(), same_tensors.size(), inputs_.progress()};
 }
 
 // ---- Inputs -------------------------------------------------------------------------------------------------------
@@ -139,9 +140,11 @@ Tensor Session::stand_in(const Tensor& tensor) {
   Tensor fake = tensor;
   if (!tensor.is_fake()) {
     auto found = fakes_.find(tensor.impl());
-    if (found == fakes_.end())
+    if (found == fakes_.end()) {
+      tensor.impl()->watched.store(true, std::memory_order_relaxed);
       return add_input(tensor, fmt::format("closure{}", reals.size()),
-                       ClosureTensor{WeakRef<TensorImpl>(tensor.ref())});
+                       ClosureTensor{WeakRef<TensorImpl>(tensor.ref()), tensor.impl()->rebinds, CallSite::here()});
+    }
     fake = found->second;
     note_same(WeakRef<TensorImpl>(tensor.ref()), fake);
   }
@@ -193,26 +196,36 @@ void Session::know(const Tensor& fake) {
   derive(fake, recipe->second);
 }
 
-CellContent Session::read_cell(const Ref<CellState>& cell) {
-  if (const auto* tensor = std::get_if<Tensor>(&cell->content)) {
-    if (!tensor->defined()) {
-      plain_cells.emplace_back(cell, cell->content);
-      return cell->content;
-    }
-    auto found = fakes_.find(tensor->impl());
-    if (found != fakes_.end()) {
-      if (!seen_cells_.contains(cell.get())) note_same(cell, found->second);
-      seen_cells_.insert(cell.get());
+CellValue Session::read_cell(const Ref<CellState>& cell) {
+  if (const auto* tensor = std::get_if<Tensor>(&cell->content); tensor && tensor->defined()) {
+    bool first = seen_cells_.try_emplace(cell.get(), *tensor).second;
+    if (auto found = fakes_.find(tensor->impl()); found != fakes_.end()) {
+      if (first) note_same(cell, found->second);
       return found->second;
     }
-    seen_cells_.insert(cell.get());
-    std::string name = cell->name.empty() ? fmt::format("cell{}", reals.size()) : cell->name;
-    for (char& letter : name)
-      if (letter == '.' || letter == ' ') letter = '_';
-    return add_input(*tensor, std::move(name), cell);
+    return add_input(*tensor, cell_name(*cell), cell);
   }
-  if (seen_cells_.insert(cell.get()).second) plain_cells.emplace_back(cell, cell->content);
-  return cell->content;
+  auto found = seen_cells_.find(cell.get());
+  if (found == seen_cells_.end()) {
+    bool is_symbol = cell_policies_(cells.size(), cell);
+    cells.push_back({cell, cell->content, is_symbol, cell_name(*cell)});
+    found = seen_cells_.emplace(cell.get(), is_symbol ? number_in(*cell) : core::plain_value(cell->content)).first;
+  }
+  return found->second;
+}
+
+// The symbol of a number in a cell. A call's guards append its value to the frame's numbers.
+CellValue Session::number_in(const CellState& cell) {
+  ++next_number_;
+  if (const auto* real = std::get_if<double>(&cell.content)) return inputs_.add_real(*real, cell_name(cell));
+  return inputs_.add_number(std::get<int64_t>(cell.content), cell_name(cell));
+}
+
+std::string Session::cell_name(const CellState& cell) const {
+  std::string name = cell.name.empty() ? fmt::format("cell{}", reals.size() + cells.size()) : cell.name;
+  for (char& letter : name)
+    if (letter == '.' || letter == ' ') letter = '_';
+  return name;
 }
 
 // ---- Calls --------------------------------------------------------------------------------------------------------
@@ -445,6 +458,7 @@ size_t Session::hand_over(End end, size_t registers, size_t tensors, std::string
   piece.graph = std::move(recorder_->graph());
   graph::verify(piece.graph);
   piece.end = std::move(end);
+  if (!why.empty()) piece.site = CallSite::here();
   piece.why = std::move(why);
   std::vector<int32_t> bound = piece.bound;
   start_recorder();

@@ -35,6 +35,9 @@ class GraphBreak : public std::exception {
 // What is to become of an input's sizes, by its name. What does become of them is noted there.
 using InputPolicies = std::function<InputPolicy&(size_t input, const std::string& name, const Tensor& tensor)>;
 
+// Whether the number in a cell is to be a symbol; by how many such cells were met before.
+using CellPolicies = std::function<bool(size_t position, const Ref<CellState>& cell)>;
+
 // A finished piece of the capture. The owner puts what comes of it into the session's frame.
 struct Piece {
   graph::Graph graph;
@@ -45,6 +48,7 @@ struct Piece {
   std::vector<int32_t> bound;
   End end;
   std::string why;
+  CallSite site;  // of a break: the line of the user's program
 };
 
 class Session {
@@ -56,7 +60,7 @@ class Session {
     std::vector<std::string> argument_names;
   };
 
-  Session(InputPolicies policies, Options options, Frame& frame);
+  Session(InputPolicies policies, CellPolicies cell_policies, Options options, Frame& frame);
   ~Session();
   static Session* current();
 
@@ -71,7 +75,7 @@ class Session {
   // What the function sees instead of `tensor`: fakes are themselves, known to the graph from now on; real tensors
   // become inputs.
   Tensor stand_in(const Tensor& tensor);
-  CellContent read_cell(const Ref<CellState>& cell);
+  CellValue read_cell(const Ref<CellState>& cell);
 
   // Runs `body` on the arguments' fakes, breaks included, and finishes the last piece.
   void run(std::span<const Tensor> fakes, std::span<const dispatch::Value> numbers, Body body);
@@ -101,10 +105,10 @@ class Session {
   // An Error that names the operator of a fake that somebody still holds.
   void check_nothing_escaped();
 
-  std::vector<Tensor> reals;                                        // by input
-  std::vector<InputSource> sources;                                 // by input
-  std::vector<std::string> names;                                   // by input
-  std::vector<std::pair<Ref<CellState>, CellContent>> plain_cells;  // cells that are not tensors, and what they held
+  std::vector<Tensor> reals;         // by input
+  std::vector<InputSource> sources;  // by input
+  std::vector<std::string> names;    // by input
+  std::vector<CellFact> cells;       // those that hold no tensor
   std::vector<RegisterFact> register_facts;
   std::vector<SameTensor> same_tensors;
   bool writes = false;  // an operator writes to something
@@ -136,6 +140,8 @@ class Session {
   void know(const Tensor& fake);
   void note_same(std::variant<Ref<CellState>, WeakRef<TensorImpl>> what, const Tensor& fake);
   const Tensor& real_at(const InputRef& ref) const;
+  CellValue number_in(const CellState& cell);
+  std::string cell_name(const CellState& cell) const;
   void derive(const Tensor& fake, const Recipe& recipe);
   void record_parts(const ops::Row& row, dispatch::Call& call);
   void remember_views(const dispatch::Operator& op, const dispatch::Values& args, const dispatch::Results& results);
@@ -153,6 +159,7 @@ class Session {
   void check_marks() const;
 
   InputPolicies policies_;
+  CellPolicies cell_policies_;
   Options options_;
   Frame& frame_;
   Ref<sym::ShapeEnv> env_;
@@ -165,7 +172,7 @@ class Session {
   std::unordered_map<const TensorImpl*, Recipe> recipes_;                       // fakes that are views
   std::unordered_map<const TensorImpl*, uint32_t> held_;                        // references that recipes hold
   std::unordered_map<const TensorImpl*, Item> items_;                           // elements that were read
-  std::unordered_set<const CellState*> seen_cells_;
+  std::unordered_map<const CellState*, CellValue> seen_cells_;
   std::vector<std::pair<WeakRef<TensorImpl>, std::string>> made_;  // every fake that an operator made, and which
   std::vector<Marked> marks_;
   std::set<size_t> returned_;                   // inputs that results show

@@ -11,9 +11,22 @@ const CellReader* cell_reader() {
 
 }  // namespace
 
-CellContent read_cell(const Ref<CellState>& state) {
+CellValue plain_value(const CellContent& content) {
+  return std::visit(
+      []<typename T>(const T& value) -> CellValue {
+        if constexpr (std::is_same_v<T, int64_t>)
+          return SymInt(value);
+        else if constexpr (std::is_same_v<T, double>)
+          return SymFloat(value);
+        else
+          return value;
+      },
+      content);
+}
+
+CellValue read_cell(const Ref<CellState>& state) {
   if (const CellReader* reader = cell_reader()) return (*reader)(state);
-  return state->content;
+  return plain_value(state->content);
 }
 
 void write_cell(const Ref<CellState>& state, CellContent content) {

@@ -1,3 +1,6 @@
+#include "core/rebind.h"
+#include "support/thread_context.h"
+
 #include <tenon/core/tensor.h>
 #include <tenon/sym/size_rules.h>
 
@@ -123,8 +126,8 @@ int64_t Tensor::version() const {
 
 void* Tensor::raw_data() const {
   const TensorImpl& impl = need(*this, "data");
-  TENON_CHECK(impl.storage->has_data(), "[data] Cannot access data pointer of a {} tensor {}: it has no data", is_fake() ? "fake" : impl.device.str(),
-              description());
+  TENON_CHECK(impl.storage->has_data(), "[data] Cannot access data pointer of a {} tensor {}: it has no data",
+              is_fake() ? "fake" : impl.device.str(), description());
   return static_cast<std::byte*>(impl.storage->data()) + impl.offset * size_of(impl.dtype);
 }
 
@@ -134,6 +137,16 @@ std::string Tensor::description() const {
 }
 
 namespace core {
+namespace {
+bool (*inside_operator)() = nullptr;
+}  // namespace
+
+void set_inside_operator(bool (*inside)()) { inside_operator = inside; }
+
+void note_rebind(TensorImpl& held) {
+  if (support::thread_context.runs_own_code || (inside_operator && inside_operator())) return;
+  held.rebinds.fetch_add(1, std::memory_order_relaxed);
+}
 
 void wrong_data_type(const Tensor& tensor, Dtype asked) {
   fail("[data] expected a tensor of {}, got {}", name(asked), tensor.description());

@@ -95,7 +95,7 @@ Tensor SymbolicInputs::add(const Tensor& real, std::span<const DimPolicy> dims, 
   for (size_t dim : chosen.order) {
     SymInt stride = strides[dim];
     int32_t& choice = chosen.strides[dim];
-    if (!follow && any && strides[dim] > 1) {
+    if (!follow && (any || dims[dim].dynamic_stride) && strides[dim] > 1) {
       auto found =
           std::find_if(reached.rbegin(), reached.rend(), [&](const auto& each) { return each.first == strides[dim]; });
       choice = found != reached.rend() ? static_cast<int32_t>(reached.rend() - found) - 1 : InputLayout::kOwnSymbol;
@@ -206,36 +206,37 @@ bool SizeGuards::check(std::span<const Tensor> inputs, std::span<const int64_t> 
   return true;
 }
 
-std::string SizeGuards::explain(std::span<const Tensor> inputs, std::span<const int64_t> numbers,
-                                std::vector<int64_t> symbols, CallSite* site) const {
+std::vector<SizeGuards::Failure> SizeGuards::failures(std::span<const Tensor> inputs, std::span<const int64_t> numbers,
+                                                      std::vector<int64_t> symbols) const {
+  std::vector<Failure> found;
   auto name = [&](int32_t input) { return names_[static_cast<size_t>(input)]; };
   auto got = [&](int32_t input, int32_t dim, bool stride) {
-    return measured(*inputs[static_cast<size_t>(input)].impl(), dim, stride);
+    const Tensor& tensor = inputs[static_cast<size_t>(input)];
+    return (stride ? tensor.strides() : tensor.sizes())[static_cast<size_t>(dim)];
   };
-  auto mismatch = [&](const auto& each, std::string expected) {
-    return fmt::format("{}: expected {}, got {}", place_of(each.dim, each.stride, name(each.input)), expected,
-                       got(each.input, each.dim, each.stride));
+  auto mismatch = [&](const auto& each, const std::string& expected) {
+    found.push_back({fmt::format("{} of {} at dim {}: expected {}, got {}", each.stride ? "stride" : "size",
+                                 name(each.input), each.dim, expected, got(each.input, each.dim, each.stride))});
   };
   for (const Fixed& each : fixed_)
-    if (got(each.input, each.dim, each.stride) != each.value) return mismatch(each, std::to_string(each.value));
+    if (got(each.input, each.dim, each.stride) != each.value) mismatch(each, std::to_string(each.value));
   for (size_t at = 0; at < sources_.size(); ++at) {
     if (first_symbol_ + at < symbols.size()) continue;
     const SymbolSource& source = sources_[at];
     symbols.push_back(value_of(source, inputs, numbers));
     if (source.kind == SymbolSource::Kind::Size && symbols.back() < 2)
-      return fmt::format("size of {} at dim {}: expected at least 2, got {}", name(source.input), source.dim,
-                         symbols.back());
+      found.push_back({fmt::format("size of {} at dim {}: expected at least 2, got {}", name(source.input), source.dim,
+                                   symbols.back())});
   }
   for (const Expectation& each : expected_)
     if (int64_t expected = sym::evaluate(each.value, symbols); got(each.input, each.dim, each.stride) != expected)
-      return mismatch(each, fmt::format("{} ({})", expected, each.value.str()));
+      mismatch(each, fmt::format("{} ({})", expected, each.value.str()));
   for (const sym::Guard& guard : guards_)
-    if (sym::evaluate(guard.condition, symbols) == 0) {
-      if (site) *site = guard.site;
-      return fmt::format("{} does not hold (asked by {})", guard.condition.str(),
-                         guard.where.empty() ? "the function" : guard.where);
-    }
-  return "";
+    if (sym::evaluate(guard.condition, symbols) == 0)
+      found.push_back({fmt::format("{} does not hold (asked by {})", guard.condition.str(),
+                                   guard.where.empty() ? "the function" : guard.where),
+                       guard.site});
+  return found;
 }
 
 std::vector<std::string> SizeGuards::describe() const {

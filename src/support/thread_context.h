@@ -6,6 +6,8 @@
 // slots, the depth of calls, the sequence number of autograd's nodes.
 #pragma once
 
+#include "support/origin.h"
+
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -29,6 +31,8 @@ struct ThreadContext {
   uint16_t included_keys = 0, excluded_keys = 0;  // dispatch: the bits of KeySets
   bool grad_enabled = true;                       // autograd
   bool drops_saved_tensors = false;               // autograd
+  bool runs_own_code = false;                     // autograd, capture: what runs is not the user's program
+  Origin origin;                                  // of operator calls: module and number
   std::array<void*, static_cast<size_t>(ContextSlot::Count_)> slots{};
 
   template <typename T>
@@ -56,6 +60,18 @@ class SwapContext {
 
  private:
   ThreadContext before_;
+};
+
+// While it lives, what runs on the thread is our own code: what it does with its variables tells nothing of the user's.
+class OwnCode {
+ public:
+  OwnCode() : before_(thread_context.runs_own_code) { thread_context.runs_own_code = true; }
+  ~OwnCode() { thread_context.runs_own_code = before_; }
+  OwnCode(const OwnCode&) = delete;
+  OwnCode& operator=(const OwnCode&) = delete;
+
+ private:
+  bool before_;
 };
 
 // While it lives, one slot holds something else.

@@ -18,6 +18,7 @@
 #include <tenon/core/storage.h>
 #include <tenon/support/error.h>
 
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <string_view>
@@ -76,15 +77,38 @@ class TensorImpl final : public Counted {
   std::unique_ptr<TensorSlot> autograd;    // autograd room
   std::unique_ptr<TensorSlot> functional;  // aot room: what a functional tensor stands for
   std::unique_ptr<TensorSlot> marks;       // capture room: dynamic and static marks
+  // A capture that met this tensor by itself wants to know when a variable that held it is given another one: perhaps
+  // it is the variable that the captured function reads.
+  std::atomic<bool> watched{false};
+  std::atomic<uint32_t> rebinds{0};
 
  protected:
   void release_resources() override;
 };
 
+namespace core {
+// The user's program gave another tensor to a variable that held this one. (Not what our own code does with its
+// variables.)
+void note_rebind(TensorImpl& held);
+}  // namespace core
+
 class Tensor {
  public:
   Tensor() = default;
   explicit Tensor(Ref<TensorImpl> impl) : impl_(std::move(impl)) {}
+  Tensor(const Tensor&) = default;
+  Tensor(Tensor&&) noexcept = default;
+  Tensor& operator=(const Tensor& other) {
+    if (impl_ && impl_->watched.load(std::memory_order_relaxed) && impl_ != other.impl_) core::note_rebind(*impl_);
+    impl_ = other.impl_;
+    return *this;
+  }
+  Tensor& operator=(Tensor&& other) noexcept {
+    if (impl_ && impl_->watched.load(std::memory_order_relaxed) && impl_ != other.impl_) core::note_rebind(*impl_);
+    impl_ = std::move(other.impl_);
+    return *this;
+  }
+  ~Tensor() = default;
 
   //   Tensor nothing, same = x;
   //   bool two = x.defined() && !nothing.defined();
