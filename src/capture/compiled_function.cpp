@@ -130,6 +130,16 @@ struct CompiledFunction::State {
     bool changed = false;
   };
   std::map<const CellState*, CellHistory> cell_history;
+  // How often the function was traced again, in vain, because a variable that held a closure tensor got another one.
+  int false_alarms = 0;
+  static constexpr int kMostFalseAlarms = 8;
+  bool alarmed = false;  // the capture that runs comes from such an alarm
+  bool watches_closures() const { return false_alarms + (alarmed ? 1 : 0) < kMostFalseAlarms; }
+  // For warnings that are said once for each function.
+  const int64_t serial = [] {
+    static std::atomic<int64_t> count{0};
+    return count++;
+  }();
   // What was compiled, by the text of the graph: segments that do the same share it.
   std::map<std::string, aot::Compiled> plans;
 
@@ -140,7 +150,8 @@ struct CompiledFunction::State {
   std::vector<Value> capture_from(std::vector<SegmentRef> path, const Siblings* level, Frame& frame,
                                   std::span<const Value> numbers, Body body);
   // Why no root fits the call; no text if there is none yet.
-  Reason why_new(const Frame& frame);
+  // `alarm`: the line of a closure tensor that may have been replaced.
+  Reason why_new(const Frame& frame, std::optional<CallSite>& alarm);
 
   // A segment of these whose guards hold for the frame; null, and the frame as it was, if there is none. The one that
   // was found last comes first: calls come in runs.
@@ -218,7 +229,8 @@ class Capture {
     session.check_nothing_escaped();
     {
       std::unique_lock lock(state_.tree_mutex);
-      for (const std::shared_ptr<Segment>& segment : made_) segment->guards.keep_literals(session);
+      for (const std::shared_ptr<Segment>& segment : made_)
+        segment->guards.settle_closures(session, state_.watches_closures());
     }
     if (!verify) made_.back()->leave();
     return std::move(results_);
@@ -316,7 +328,7 @@ class Capture {
     } catch (const std::exception& error) {
       if (!state_.options.backend.custom()) throw;
       if (state_.options.eager_on_backend_error) {
-        warn_once(fmt::format("backend {}", static_cast<const void*>(&state_)),
+        warn_once(fmt::format("backend {}", state_.serial),
                   fmt::format("a backend failed ({}): the graph is interpreted", error.what()));
         segment.compiled = {replay_graph(graph), {}, {}, {}};
         return false;
@@ -404,7 +416,7 @@ class Capture {
                   "that only what is decided by it matters, or choose with where()",
                   kMostChildren, place, parent_->why);
     TENON_LOG(Breaks, "not kept: {}", text);
-    warn_once(fmt::format("not kept {} {}", static_cast<const void*>(&state_), place), text);
+    warn_once(fmt::format("not kept {} {}", state_.serial, place), text);
   }
 
   // Something that can neither be recorded nor done between two graphs.
@@ -559,7 +571,12 @@ std::vector<Value> CompiledFunction::State::capture_from(std::vector<SegmentRef>
     path.push_back(std::move(segment));
     level = &path.back()->children;
   }
-  Reason reason = path.empty() ? why_new(frame) : Reason{};
+  std::optional<CallSite> alarm;
+  Reason reason = path.empty() ? why_new(frame, alarm) : Reason{};
+  if (!path.empty()) {
+    std::unique_lock lock(tree_mutex);
+    std::erase_if(path.back()->children.segments, [](const SegmentRef& child) { return child->guards.lost_closure(); });
+  }
   bool again = !reason.text.empty();
   if (again) {
     bool refuses = options.error_on_recompile || current_stance.load() == Stance::FailOnRecompile;
@@ -569,7 +586,7 @@ std::vector<Value> CompiledFunction::State::capture_from(std::vector<SegmentRef>
   }
   if (path.empty() && static_cast<int>(roots.segments.size()) >= options.recompile_limit) {
     if (!std::exchange(gave_up, true))
-      warn_once(fmt::format("recompile limit {}", static_cast<const void*>(this)),
+      warn_once(fmt::format("recompile limit {}", serial),
                 fmt::format("a compiled function was compiled {} times, the limit; calls that fit none of them run "
                             "eagerly from now on (last: {})",
                             roots.segments.size(), reason.str()));
@@ -581,7 +598,17 @@ std::vector<Value> CompiledFunction::State::capture_from(std::vector<SegmentRef>
     return body(frame.arguments, numbers);
   }
   int64_t before = compiles;
+  alarmed = alarm.has_value();
   std::vector<Value> results = Capture(*this, frame, numbers, std::move(path), body).run();
+  if (alarm && compiles == before && ++false_alarms == kMostFalseAlarms) {
+    std::string line = alarm->str();
+    warn_once(
+        fmt::format("closure {}", serial),
+        fmt::format("a compiled function reads a tensor that is no argument{}, and variables that hold that tensor are "
+                    "given others "
+                    "again and again: from now on this goes unnoticed; keep it in a Cell, which is read at every call",
+                    line.empty() ? "" : " at " + line));
+  }
   if (again && compiles != before) {
     counter("recompiles").add();
     TENON_LOG(Recompiles, "{}", reason.str());
@@ -591,17 +618,21 @@ std::vector<Value> CompiledFunction::State::capture_from(std::vector<SegmentRef>
   return results;
 }
 
-Reason CompiledFunction::State::why_new(const Frame& frame) {
+Reason CompiledFunction::State::why_new(const Frame& frame, std::optional<CallSite>& alarm) {
   std::unique_lock lock(tree_mutex);
   // Of the graph that comes nearest, because that is the one which the caller expected to serve.
   Reason reason;
-  size_t fewest = std::numeric_limits<size_t>::max();
+  int64_t fewest = std::numeric_limits<int64_t>::max();
   for (const SegmentRef& root : roots.segments) {
     std::vector<Reason> failures = root->guards.failures(frame);
-    if (failures.empty() || failures.size() > fewest) continue;
-    fewest = failures.size();
+    int64_t weight = 0;
+    for (const Reason& each : failures) weight += each.weight;
+    if (failures.empty() || weight > fewest) continue;
+    fewest = weight;
     reason = std::move(failures.front());
   }
+  for (const SegmentRef& root : roots.segments)
+    if (std::optional<CallSite> site = root->guards.rebound_closure()) alarm = site;
   // A graph whose closure tensor is gone can never run again; what was compiled may serve the graph captured anew.
   std::erase_if(roots.segments, [](const SegmentRef& root) { return root->guards.lost_closure(); });
   return reason;
@@ -621,6 +652,7 @@ void CompiledFunction::reset() {
   state_->breaks.clear();
   state_->history.clear();
   state_->cell_history.clear();
+  state_->false_alarms = 0;
   state_->compiles = 0;
   state_->gave_up = false;
 }

@@ -25,9 +25,9 @@ void add_mismatches(const TensorGuard& guard, const Tensor& input, std::vector<R
   if (impl.device != guard.device)
     found.push_back({fmt::format("tensor '{}' device mismatch. expected {}, actual {}", guard.name, guard.device.str(),
                                  impl.device.str())});
-  if (static_cast<int64_t>(impl.sizes.size()) != guard.rank)
-    found.push_back(
-        {fmt::format("tensor '{}' rank mismatch. expected {}, actual {}", guard.name, guard.rank, impl.sizes.size())});
+  if (auto rank = static_cast<int64_t>(impl.sizes.size()); rank != guard.rank)
+    found.push_back({fmt::format("tensor '{}' rank mismatch. expected {}, actual {}", guard.name, guard.rank, rank), {},
+                     1 + 2 * std::max(rank, guard.rank)});
   if (input.requires_grad() != guard.requires_grad)
     found.push_back({fmt::format("tensor '{}' requires_grad mismatch. expected requires_grad={}", guard.name,
                                  guard.requires_grad ? 1 : 0)});

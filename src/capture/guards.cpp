@@ -75,6 +75,9 @@ Guards::Guards(Session& session, const Progress& from, const Frame* root)
   }
   for (size_t at = from.inputs; at < session.reals.size(); ++at) {
     const Tensor& real = session.reals[at];
+    // What the function itself does to variables, while it is captured, is no news.
+    if (auto* closure = std::get_if<ClosureTensor>(&sources_[at - from.inputs]))
+      closure->rebinds = ClosureTensor::kNotWatched;
     tensors_.push_back({real.dtype(), real.device(), real.dim(), real.requires_grad(), session.names[at]});
   }
   all_names_ = session.names;
@@ -184,14 +187,22 @@ bool Guards::check(Frame& frame) const {
   return aliases_.check(frame) && sizes_.check(frame.all_inputs(), frame.numbers.span(), frame.symbols);
 }
 
-void Guards::keep_literals(const Session& session) {
+void Guards::settle_closures(const Session& session, bool watch) {
   for (size_t at = 0; at < sources_.size(); ++at) {
     auto* closure = std::get_if<ClosureTensor>(&sources_[at]);
     const Tensor& real = session.reals[first_input_ + at];
     constexpr uint32_t kOurs = 2;  // the session's list, and the frame's
     if (closure && real.impl()->use_count() <= kOurs && session.is_only_read(first_input_ + at))
       closure->literal = real;
+    if (closure) closure->rebinds = watch ? real.impl()->rebinds.load() : ClosureTensor::kNotWatched;
   }
+}
+
+std::optional<CallSite> Guards::rebound_closure() const {
+  for (const InputSource& source : sources_)
+    if (const auto* closure = std::get_if<ClosureTensor>(&source))
+      if (Ref<TensorImpl> alive = closure->tensor.lock(); alive && closure->rebound(*alive)) return closure->site;
+  return std::nullopt;
 }
 
 bool Guards::lost_closure() const {

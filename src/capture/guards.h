@@ -28,8 +28,11 @@ struct ClosureTensor {
   CallSite site = {};    // where the function reads it
   Tensor literal = {};   // one that the function makes itself, tensor({1, 2}): kept, because nobody else does
 
+  static constexpr uint32_t kNotWatched = ~0u;
   // A variable that held it was given another tensor since: perhaps the one that the function reads.
-  bool rebound(const TensorImpl& now) const { return now.rebinds.load(std::memory_order_relaxed) != rebinds; }
+  bool rebound(const TensorImpl& now) const {
+    return rebinds != kNotWatched && now.rebinds.load(std::memory_order_relaxed) != rebinds;
+  }
 };
 struct Register {
   int32_t index;
@@ -77,6 +80,7 @@ struct Progress {
 struct Reason {
   std::string text;
   CallSite site = {};
+  int64_t weight = 1;  // how many things it stands for that were not compared
 
   std::string str() const;
 };
@@ -100,8 +104,11 @@ class Guards {
   std::vector<std::string> describe() const;
   // A closure tensor that is read here is gone, or may have been replaced.
   bool lost_closure() const;
-  // Keeps closure tensors that nobody holds but the session.
-  void keep_literals(const Session& session);
+  // The capture is over: keeps closure tensors that nobody holds but the session; what is done to variables that hold
+  // the others is of interest from now on, if `watch`.
+  void settle_closures(const Session& session, bool watch);
+  // The line where a closure tensor is read that lives, but that a variable holds no longer; nothing if there is none.
+  std::optional<CallSite> rebound_closure() const;
   // Nothing comes after these guards, so that inputs need not be held beyond what the caller holds: if they are just
   // the arguments, they are not copied.
   void end_here();

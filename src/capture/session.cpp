@@ -183,7 +183,7 @@ void Session::know(const Tensor& fake) {
         ref.is_register ? fmt::format("kept{}", graph_inputs_.size()) : names[static_cast<size_t>(ref.index)];
     // A backend of the user's reads from the metadata what requires grad.
     Tensor meta = fake::like(fake);
-    if (fake.requires_grad()) meta.set_requires_grad(true);
+    if (fake.requires_grad()) autograd::ensure_meta(meta).requires_grad = true;
     recorder_->add_input(fake, std::move(name), meta);
     graph_inputs_.push_back(ref);
     return;

@@ -14,6 +14,7 @@
 
 #include <tenon/core/tensor.h>
 
+#include <concepts>
 #include <functional>
 #include <string>
 #include <variant>
@@ -69,8 +70,11 @@ class Cell {
   Read get() const { return std::get<Read>(core::read_cell(state_)); }
   operator Read() const { return get(); }
   void set(Read value) const { core::write_cell(state_, content(std::move(value))); }
-  Cell& operator=(Read value) {
-    set(std::move(value));
+  // A template, because a number becomes a cell as easily as what a cell reads.
+  template <typename V>
+    requires(std::convertible_to<V &&, Read> && !std::same_as<std::remove_cvref_t<V>, Cell>)
+  Cell& operator=(V&& value) {
+    set(std::forward<V>(value));
     return *this;
   }
   const Ref<CellState>& state() const { return state_; }
