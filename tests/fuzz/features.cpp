@@ -32,6 +32,7 @@ const std::vector<FeatureRow>& features() {
       {Feature::SmallSizes, "small_sizes", false, 12, "sizes that come to 0 and 1"},
       {Feature::Overlap, "overlap", false, 6, "views whose elements share memory, and writes beneath them"},
       {Feature::Numbers, "numbers", true, 8, "a number in a cell that changes from call to call"},
+      {Feature::Verify, "verify", false, 20, "captures are verified (TENON_VERIFY_CAPTURE)"},
       {Feature::ZeroGradients, "zero_gradients", false, 0,
        "a gradient of zeros in eager is one in compiled code, not none"},
       {Feature::KeptInputs, "kept_inputs", false, 0,

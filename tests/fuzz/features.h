@@ -28,6 +28,7 @@ enum class Feature : uint8_t {
   Overlap,
   Rebinding,
   Numbers,
+  Verify,
   // Not parts of programs, but what is looked at.
   ZeroGradients,
   KeptInputs,

@@ -38,7 +38,7 @@ class Maker {
     choose_after();
     const char* kinds[] = {"Off", "On", "Auto", "On", "Auto"};
     for (std::string& dynamic : program_.dynamic) dynamic = kinds[below(std::size(kinds))];
-    program_.verify = chance(20) && !used(Feature::Rebinding);
+    program_.verify = used(Feature::Verify) && !used(Feature::Rebinding);
     renumber(program_);
     result = program_;
     return true;

@@ -51,7 +51,7 @@ bool rounds_coarsely(const Program& program) {
 }
 
 std::string compare(const char* when, const Program& program, const std::vector<Seen>& got,
-                    const std::vector<Seen>& expected) {
+                    const std::vector<Seen>& expected, Against against) {
   double tolerance = rounds_coarsely(program) ? 0.1 : 1e-3;
   for (size_t at = 0; at < expected.size(); ++at) {
     const Seen &is = got[at], &should = expected[at];
@@ -64,13 +64,14 @@ std::string compare(const char* when, const Program& program, const std::vector<
       if (elements > 0 && is.sizes[dim] > 1 && is.strides[dim] != should.strides[dim])
         return differs(fmt::format("{} has strides [{}] instead of [{}]", is.description, fmt::join(is.strides, ", "),
                                    fmt::join(should.strides, ", ")));
-    std::string difference = program.exact() ? test::difference(is.values, should.values)
-                                             : test::difference(is.values, should.values, tolerance);
+    std::string difference = program.exact() && against == Against::Eager
+                                 ? test::difference(is.values, should.values)
+                                 : test::difference(is.values, should.values, tolerance);
     if (!difference.empty()) return differs(std::move(difference));
     if (is.requires_grad != should.requires_grad)
       return differs(fmt::format("requires_grad is {} instead of {}", is.requires_grad, should.requires_grad));
     if (is.leaf != should.leaf) return differs(fmt::format("is_leaf is {} instead of {}", is.leaf, should.leaf));
-    if (!enabled(Feature::Results)) continue;
+    if (!enabled(Feature::Results) && against == Against::Eager) continue;
     if (elements > 0 && is.shares_with != should.shares_with)
       return differs(fmt::format("shares its memory with {} instead of {}", got[is.shares_with].name,
                                  expected[should.shares_with].name));
@@ -166,14 +167,16 @@ Observation observe(const Program& program, World& world, size_t call, const Fun
   return observation;
 }
 
-std::string compare(const Program& program, const Observation& got, const Observation& expected, bool lenient) {
+std::string compare(const Program& program, const Observation& got, const Observation& expected, bool lenient,
+                    Against against) {
   if (got.broken) return "it breaks: " + got.call_error + got.action_error + got.gradient_error;
   // 1: a call that raises ends the comparison; what was written before is the business of tests/errors.
   if (got.call_error.empty() != expected.call_error.empty())
     return got.call_error.empty() ? fmt::format("compiled code runs what eager refuses: {}", expected.call_error)
                                   : fmt::format("compiled code refuses what eager runs: {}", got.call_error);
   if (!got.call_error.empty()) return "";
-  if (std::string text = compare("after the call", program, got.after_call, expected.after_call); !text.empty())
+  if (std::string text = compare("after the call", program, got.after_call, expected.after_call, against);
+      !text.empty())
     return text;
   if (got.grad_mode != expected.grad_mode)
     return fmt::format("grad mode after the call is {} instead of {}", got.grad_mode, expected.grad_mode);
@@ -188,7 +191,8 @@ std::string compare(const Program& program, const Observation& got, const Observ
     return got.action_error.empty() ? fmt::format("a write that eager refuses is done: {}", expected.action_error)
                                     : fmt::format("a write is refused that eager does: {}", got.action_error);
   if (!got.action_error.empty()) return "";
-  if (std::string text = compare("after writes", program, got.after_actions, expected.after_actions); !text.empty())
+  if (std::string text = compare("after writes", program, got.after_actions, expected.after_actions, against);
+      !text.empty())
     return text;
   // 3: gradients.
   if (!expected.gradient_error.empty())

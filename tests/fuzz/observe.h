@@ -32,8 +32,16 @@ Observation observe(const Program& program, World& world, size_t call, const Fun
 
 // What is different; empty if nothing is. `lenient`: eager refuses to differentiate for what happened inside, and
 // compiled code, which has all values, need not.
-std::string compare(const Program& program, const Observation& got, const Observation& expected, bool lenient);
+// PyTorch computes functions otherwise, so that nothing is exact, and has no obligations to what we are still to mend.
+enum class Against : uint8_t { Eager, Peer };
+std::string compare(const Program& program, const Observation& got, const Observation& expected, bool lenient,
+                    Against against = Against::Eager);
 
 bool all_finite(const Observation& observation);
+
+// What eager leaves to see, call by call.
+std::vector<Observation> run_eagerly(const Program& program);
+// Whether a difference in the last bits of a function may become large.
+bool amplifies(const Program& program);
 
 }  // namespace tenon::fuzz

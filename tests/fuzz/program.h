@@ -133,7 +133,7 @@ std::string source(const Program& program, const Finding& finding);
 
 // The smallest program found, by leaving things out, for which `check` still complains, or that still is as `wanted`.
 Program reduce(Program program);
-Program reduce(Program program, const std::function<bool(const Program&)>& wanted);
+Program reduce(Program program, const std::function<bool(const Program&)>& wanted, int tries = 600);
 
 // Names values in the order in which they are made, without gaps.
 void renumber(Program& program);

@@ -185,8 +185,7 @@ Program reduce(Program program) {
   return reduce(std::move(program), [](const Program& candidate) { return bool(check(candidate)); });
 }
 
-Program reduce(Program program, const std::function<bool(const Program&)>& wanted) {
-  int tries = 600;
+Program reduce(Program program, const std::function<bool(const Program&)>& wanted, int tries) {
   for (bool shorter = true; shorter && tries > 0;) {
     shorter = false;
     for (Program& candidate : smaller(program)) {

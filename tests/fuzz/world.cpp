@@ -55,7 +55,7 @@ void make(World& world, const Program& program, size_t base, size_t call) {
 }  // namespace
 
 void prepare(World& world, const Program& program, size_t call) {
-  autograd::EnableGrad on;
+  autograd::set_grad_enabled(true);
   bool first = world.bases.empty();
   size_t bases = program.bases.size(), sources = program.sources.size();
   world.leaves.resize(bases);
