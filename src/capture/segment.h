@@ -57,6 +57,7 @@ using End = std::variant<Return, Read, Resume, Act>;
 struct InputPolicy {
   std::vector<graph::DimPolicy> dims;
   graph::InputLayout layout;
+  std::optional<std::pair<bool, bool>> requires_grad = {};  // whether it did when it was met, and whether it was a leaf
 };
 
 struct Segment;

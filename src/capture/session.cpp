@@ -99,10 +99,12 @@ Tensor Session::add_input(const Tensor& real, std::string name, InputSource sour
       fake.impl()->dtype = real.dtype();
       break;
     }
-  if (real.requires_grad()) {
+  // The function itself may have changed it since: a replay begins where the call began.
+  if (!decided.requires_grad) decided.requires_grad = {real.requires_grad(), real.is_leaf()};
+  if (auto [requires_grad, is_leaf] = *decided.requires_grad; requires_grad) {
     autograd::ensure_meta(fake).requires_grad = true;
     // A leaf may not be written to; a tensor with a history may, so its fake has one too.
-    if (!real.is_leaf()) {
+    if (!is_leaf) {
       Tensor leaf =
           std::exchange(fake, core::make_view(fake, fake.sym_sizes(), fake.sym_strides(), fake.sym_storage_offset()));
       autograd::pass_on(fake, leaf);
@@ -380,8 +382,13 @@ bool Session::resolve(sym::Expr expr) {
 // ---- Breaks -------------------------------------------------------------------------------------------------------
 
 // What is held by somebody else than this session, by what owns its memory. Of views, the tensor that they look into.
-std::vector<Tensor> Session::live_bases() {
+std::vector<Tensor> Session::live_bases(std::span<const Tensor> kept) {
   std::vector<std::pair<graph::ValueId, Tensor>> bases;
+  auto add = [&](const Tensor& base) {
+    graph::ValueId id = recorder_->find(base);
+    if (std::none_of(bases.begin(), bases.end(), [&](const auto& each) { return each.first == id; }))
+      bases.emplace_back(id, base);
+  };
   recorder_->each_tensor([&](const Tensor& tensor, graph::ValueId) {
     auto held = held_.find(tensor.impl());
     uint32_t ours = 1 + (held == held_.end() ? 0 : held->second);
@@ -389,10 +396,10 @@ std::vector<Tensor> Session::live_bases() {
     Tensor base = tensor;
     for (auto recipe = recipes_.find(base.impl()); recipe != recipes_.end(); recipe = recipes_.find(base.impl()))
       base = recipe->second.source;
-    if (origins_.contains(base.impl())) return;
-    graph::ValueId id = recorder_->find(base);
-    if (std::none_of(bases.begin(), bases.end(), [&](const auto& each) { return each.first == id; }))
-      bases.emplace_back(id, base);
+    if (!origins_.contains(base.impl())) add(base);
+    // A view that was made before its base changed its nature must not be made anew.
+    if (std::any_of(kept.begin(), kept.end(), [&](const Tensor& each) { return each.is_same_storage(tensor); }))
+      add(tensor);
   });
   std::sort(bases.begin(), bases.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   std::vector<Tensor> tensors;
@@ -402,7 +409,7 @@ std::vector<Tensor> Session::live_bases() {
 
 size_t Session::finish(End end, std::span<const Tensor> operands, std::string why, bool keep) {
   TENON_CHECK(!options_.fullgraph, "[compile] the function cannot be captured as one graph (fullgraph): {}", why);
-  std::vector<Tensor> bases = live_bases(), wanted;
+  std::vector<Tensor> bases = live_bases(keep ? operands : std::span<const Tensor>()), wanted;
   auto register_of = [&](const Tensor& tensor) -> Operand {
     if (auto origin = origins_.find(tensor.impl()); origin != origins_.end()) return origin->second.second;
     for (size_t at = 0; at < bases.size(); ++at)

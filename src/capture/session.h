@@ -151,7 +151,7 @@ class Session {
   std::vector<Tensor> act(std::string why, std::span<const Tensor> tensors, decltype(Act::run) action, bool keep);
   size_t hand_over(End end, size_t registers, size_t tensors, std::string why);
   void call_between(std::string why, dispatch::Call& call);
-  std::vector<Tensor> live_bases();
+  std::vector<Tensor> live_bases(std::span<const Tensor> kept);
   Scalar read_item(const Tensor& tensor);
   Scalar next_number(Dtype dtype);
   bool resolve(sym::Expr expr);

@@ -21,6 +21,7 @@ AnyValue save_first(const Inputs& inputs, Outputs) { return AnyValue(inputs["xs"
 
 TEST(TestCustomOp, lifetime) {
   auto& first = legacy::custom_op<Tensor(const Tensor&)>(kFoo, {.names = "x"});
+  dispatch::OperatorRef kept(first);
   EXPECT_EQ(&legacy::get_op(kFoo), &first);
   EXPECT_THAT(error_of<RuntimeError>([] { legacy::custom_op<Tensor(const Tensor&)>(kFoo, {.names = "x"}); }),
               HasSubstr("multiple times"));
