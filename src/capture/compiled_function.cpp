@@ -266,7 +266,7 @@ class Capture {
   // Whether it was compiled before.
   bool compile(Segment& segment, const Piece& piece) {
     const graph::Graph& graph = piece.graph;
-    if (graph.nodes.empty()) {
+    if (graph.nodes.empty() && graph.seeds.empty()) {
       segment.compiled = {pass_on_inputs(graph), {}, {}, {}};
       return depth_ > 0;
     }
@@ -277,7 +277,8 @@ class Capture {
     }
     size_t guards = session_->env()->guards().size(), checks = session_->env()->deferred_checks().size();
     try {
-      segment.compiled = compile_with(state_.options.backend, graph, piece.requires_grad, frame_.grad_enabled);
+      aot::Options options{piece.leaves, state_.options.double_backward == DoubleBackward::Refuse};
+      segment.compiled = compile_with(state_.options.backend, graph, piece.requires_grad, frame_.grad_enabled, options);
     } catch (const std::exception& error) {
       if (!state_.options.backend.custom()) throw;
       if (state_.options.eager_on_backend_error) {
@@ -301,7 +302,8 @@ class Capture {
     const graph::Graph& graph = piece.graph;
     sym::ShapeEnv& env = *graph.env;
     std::string key = captured;
-    for (bool requires_grad : piece.requires_grad) key += requires_grad ? '1' : '0';
+    for (size_t at = 0; at < piece.requires_grad.size(); ++at)
+      key += !piece.requires_grad[at] ? '0' : piece.leaves[at] ? 'l' : '1';
     key += frame_.grad_enabled ? "g" : "-";
     for (const graph::Node& node : graph.nodes) key += fmt::format(" {}", static_cast<const void*>(node.op.get()));
     std::set<int32_t> symbols;

@@ -359,9 +359,13 @@ size_t Session::hand_over(End end, size_t registers, size_t tensors, std::string
         recorder_->graph().outputs.push_back(symbol.is_real() ? Value(SymFloat(symbol, env_)).own()
                                                               : Value(SymInt(symbol, env_)).own());
       }
-  for (const InputRef& ref : graph_inputs_)
-    for (const auto& [impl, origin] : origins_)
-      if (origin.second == ref) piece.requires_grad.push_back(origin.first.requires_grad());
+  // Of the tensors themselves, which the piece has not run on yet: a fake may have come to require grad in it.
+  for (const InputRef& ref : graph_inputs_) {
+    auto index = static_cast<size_t>(ref.index);
+    const Tensor& real = ref.is_register ? frame_.registers[index] : reals[index];
+    piece.requires_grad.push_back(real.requires_grad());
+    piece.leaves.push_back(real.is_leaf());
+  }
   recorder_->graph().symbols = inputs_.sources();
   piece.graph = std::move(recorder_->graph());
   graph::verify(piece.graph);

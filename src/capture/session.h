@@ -36,7 +36,8 @@ using InputPolicies = std::function<InputPolicy&(size_t input, const std::string
 struct Piece {
   graph::Graph graph;
   std::vector<InputRef> inputs;
-  std::vector<bool> requires_grad;  // by input
+  std::vector<bool> requires_grad;  // by input, before the piece runs
+  std::vector<bool> leaves;         // by input
   size_t register_count = 0, tensor_count = 0;
   std::vector<int32_t> bound;
   End end;

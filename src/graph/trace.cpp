@@ -20,7 +20,9 @@ void record_call(dispatch::Call& call) {
     return;
   }
   dispatch::redispatch(call, call.keys.below(DispatchKey::Trace));
-  mode->recorder().record(call.op, call.args, call.results).sequence = mode->sequence;
+  Node& node = mode->recorder().record(call.op, call.args, call.results);
+  node.sequence = mode->sequence;
+  node.draw = mode->draw;
 }
 
 [[maybe_unused]] const bool registered = [] {

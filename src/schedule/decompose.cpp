@@ -39,7 +39,11 @@ graph::Graph decompose(const graph::Graph& graph) {
   graph::TraceMode trace(recorder, needs_parts);
   fake::DynamicSizes sizes(graph.env);
   graph::InterpretOptions options;
-  options.before_node = [&](const graph::Node& node) { trace.sequence = node.sequence; };
+  options.seeds = false;
+  options.before_node = [&](const graph::Node& node) {
+    trace.sequence = node.sequence;
+    trace.draw = node.draw;
+  };
   for (const dispatch::Value& output : graph::interpret(graph, inputs, options))
     recorder.graph().outputs.push_back(recorder.to_argument(output));
   graph::remove_dead_code(recorder.graph());

@@ -19,6 +19,8 @@ class TraceMode {
   const Decompose& decompose() const { return decompose_; }
   // Given to nodes recorded from now on: the forward operation that is being run or differentiated.
   int64_t sequence = -1;
+  // Given to them too: the draw of the random operator that is run again.
+  int32_t draw = -1;
 
  private:
   Recorder& recorder_;
