@@ -1,6 +1,7 @@
 #include "functional_form.h"
 
 #include <tenon/aot/functionalize.h>
+#include <tenon/autograd/grad_mode.h>
 #include <tenon/fake/fake.h>
 #include <tenon/ops/row.h>
 #include <tenon/ops/strided.h>
@@ -129,7 +130,8 @@ void run_view(dispatch::Call& call) {
   auto made = std::make_unique<FunctionalSlot>();
   made->storage = slot->storage;
   made->chain = slot->chain;
-  ViewLink link{&call.op, {}};
+  made->parent = self;
+  ViewLink link{&call.op, {}, autograd::grad_enabled()};
   for (const dispatch::Value& arg : call.args) link.args.push_back(arg.is_tensor() ? dispatch::Value() : arg.own());
   made->chain.push_back(std::move(link));
   made->value = value;

@@ -124,7 +124,7 @@ std::vector<Tensor> run_node(State& state, Node& node, std::vector<Tensor> gradi
   node.run_tensor_hooks(gradients);
   if (state.selective) {
     const Wanted& wanted = state.wanted[&node];
-    for (auto [nr, at] : wanted.captures) state.captured[at] = gradients[nr];
+    for (auto [nr, at] : wanted.captures) state.captured[at] = node.whole_gradient(nr, gradients);
     if (!wanted.runs) return {};
   }
   for (const PreHook& hook : node.pre_hooks()) {

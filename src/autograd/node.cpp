@@ -59,12 +59,21 @@ void Node::drop_retained(uint32_t input_nr) {
 }
 
 void Node::run_tensor_hooks(std::vector<Tensor>& gradients) {
-  for (const auto& [nr, hooks] : tensor_hooks_) hooks->run(gradients[nr]);
+  for (const auto& [nr, hooks] : tensor_hooks_) {
+    TENON_CHECK(hooks->entries.empty() || !is_partial(nr, gradients),
+                "[register_hook] a hook is set on a result of {} from which another result of the same call was "
+                "computed, and the gradient goes through both: compute the second one in a call of its own, or set the "
+                "hook inside the function",
+                name());
+    hooks->run(gradients[nr]);
+  }
   for (const auto& [nr, weak] : retained_) {
     Ref<TensorImpl> impl = weak.lock();
-    if (!impl || !gradients[nr].defined()) continue;
+    if (!impl) continue;
+    Tensor gradient = whole_gradient(nr, gradients);
+    if (!gradient.defined()) continue;
     AutogradMeta& meta = ensure_meta(Tensor(impl));
-    meta.grad = meta.grad.defined() ? meta.grad + gradients[nr] : gradients[nr];
+    meta.grad = meta.grad.defined() ? meta.grad + gradient : gradient;
   }
 }
 

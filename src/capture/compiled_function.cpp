@@ -304,7 +304,7 @@ class Capture {
   // Whether it was compiled before.
   bool compile(Segment& segment, const Piece& piece) {
     const graph::Graph& graph = piece.graph;
-    if (graph.nodes.empty()) {
+    if (graph.nodes.empty() && graph.seeds.empty()) {
       segment.compiled = {pass_on_inputs(graph), {}, {}, {}};
       return depth_ > 0;
     }
@@ -324,7 +324,8 @@ class Capture {
       // The function may turn recording on and off as it likes; a node says whether it was on.
       bool records = std::any_of(graph.nodes.begin(), graph.nodes.end(),
                                  [](const graph::Node& node) { return node.grad_enabled; });
-      segment.compiled = compile_with(state_.options.backend, graph, piece.requires_grad, records);
+      aot::Options options{piece.leaves, state_.options.double_backward == DoubleBackward::Refuse};
+      segment.compiled = compile_with(state_.options.backend, graph, piece.requires_grad, records, options);
     } catch (const std::exception& error) {
       if (!state_.options.backend.custom()) throw;
       if (state_.options.eager_on_backend_error) {
@@ -348,7 +349,8 @@ class Capture {
     const graph::Graph& graph = piece.graph;
     sym::ShapeEnv& env = *graph.env;
     std::string key = captured;
-    for (bool requires_grad : piece.requires_grad) key += requires_grad ? '1' : '0';
+    for (size_t at = 0; at < piece.requires_grad.size(); ++at)
+      key += !piece.requires_grad[at] ? '0' : piece.leaves[at] ? 'l' : '1';
     for (const graph::Node& node : graph.nodes) key += fmt::format(" {}", static_cast<const void*>(node.op.get()));
     std::set<int32_t> symbols;
     auto use = [&](int32_t id) { symbols.insert(id); };

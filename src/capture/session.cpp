@@ -451,15 +451,17 @@ size_t Session::hand_over(End end, size_t registers, size_t tensors, std::string
         recorder_->graph().outputs.push_back(symbol.is_real() ? Value(SymFloat(symbol, env_)).own()
                                                               : Value(SymInt(symbol, env_)).own());
       }
-  std::vector<bool> written;
+  // Of the tensors themselves, which the piece has not run on yet: a fake may have come to require grad in it.
+  std::vector<bool> written(graph_inputs_.size());
   std::vector<Tensor> given;
-  for (const InputRef& ref : graph_inputs_)
-    for (const auto& [impl, origin] : origins_)
-      if (origin.second == ref) {
-        piece.requires_grad.push_back(origin.first.requires_grad());
-        written.push_back(written_.contains(impl->storage.get()));
-        given.push_back(real_at(ref));
-      }
+  for (const InputRef& ref : graph_inputs_) {
+    given.push_back(real_at(ref));
+    piece.requires_grad.push_back(given.back().requires_grad());
+    piece.leaves.push_back(given.back().is_leaf());
+  }
+  for (const auto& [impl, origin] : origins_)
+    for (size_t at = 0; at < graph_inputs_.size(); ++at)
+      if (origin.second == graph_inputs_[at]) written[at] = written_.contains(impl->storage.get());
   piece.aliases = AliasGuard(graph_inputs_, written, given);
   recorder_->graph().symbols = inputs_.sources();
   piece.graph = std::move(recorder_->graph());

@@ -42,7 +42,8 @@ using CellPolicies = std::function<bool(size_t position, const Ref<CellState>& c
 struct Piece {
   graph::Graph graph;
   std::vector<InputRef> inputs;
-  std::vector<bool> requires_grad;  // by input
+  std::vector<bool> requires_grad;  // by input, before the piece runs
+  std::vector<bool> leaves;         // by input
   AliasGuard aliases;
   size_t register_count = 0, tensor_count = 0;
   std::vector<int32_t> bound;

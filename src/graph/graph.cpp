@@ -90,7 +90,12 @@ std::string to_string(const Graph& graph) {
     text += fmt::format("{}{}: {}", at ? ", " : "", name_of(graph, graph.inputs[at]),
                         type_of(graph.meta(graph.inputs[at])));
   text += ")\n";
+  auto seeds = [&, next = size_t{0}](size_t position) mutable {
+    for (; next < graph.seeds.size() && graph.seeds[next].position <= position; ++next)
+      text += fmt::format("  manual_seed({})\n", graph.seeds[next].seed.str());
+  };
   for (const Node& node : graph.nodes) {
+    seeds(static_cast<size_t>(&node - graph.nodes.data()));
     std::vector<std::string> args, outputs, types;
     for (size_t at = 0; at < node.args.size(); ++at) {
       const schema::Argument& argument = node.op->schema().arguments[at];
@@ -110,6 +115,7 @@ std::string to_string(const Graph& graph) {
     if (!node.grad_enabled) text += "  [no_grad]";
     text += '\n';
   }
+  seeds(graph.nodes.size());
   std::vector<std::string> outputs;
   for (const Argument& output : graph.outputs) outputs.push_back(to_text(graph, output));
   return text + fmt::format("  return ({})\n", fmt::join(outputs, ", "));

@@ -24,6 +24,7 @@ void record_call(dispatch::Call& call) {
   if (!mode->origin) return;
   node.sequence = mode->origin->sequence;
   node.module = mode->origin->module;
+  node.draw = mode->origin->draw;
 }
 
 [[maybe_unused]] const bool registered = [] {

@@ -1,4 +1,4 @@
-#include <tenon/core/random.h>
+#include <tenon/core/draws.h>
 #include <tenon/kernels/item.h>
 #include <tenon/runtime/launch.h>
 #include <tenon/runtime/plan.h>
@@ -26,7 +26,7 @@ class Run {
       symbols_ = own_symbols_;
     }
     run(EvaluateStep{0});
-    for (int use = 0; use < plan.random_uses; ++use) random_.push_back(default_generator().next());
+    for (int32_t draw : plan.draws) random_.push_back(draw_number(draw));
   }
 
   std::vector<dispatch::Value> go() {
@@ -149,7 +149,7 @@ class Run {
   std::vector<int64_t> own_symbols_;
   SmallVector<Tensor, 16> slots_;
   SmallVector<int64_t, 32> numbers_;
-  std::vector<std::pair<uint64_t, uint64_t>> random_;
+  std::vector<Draw> random_;
 };
 
 }  // namespace

@@ -27,6 +27,10 @@ class Planner {
     for (size_t at = 0; at < graph_.inputs.size(); ++at)
       slot_of_[static_cast<size_t>(graph_.inputs[at])] = static_cast<runtime::Slot>(at);
     next_slot_ = static_cast<runtime::Slot>(graph_.inputs.size());
+    // Draws are taken in the order of the program, not in that of the kernels.
+    for (const Node& node : graph_.nodes)
+      if (const ops::Row& row = row_for(*node.op); row.kind == ops::Kind::Element && row.element.random)
+        (void)random_use(&node);
     emit_kernels();
     find_last_uses();
     compile_kernels();
@@ -262,8 +266,8 @@ class Planner {
 
   // A random operator draws once per run, wherever it was inlined.
   int32_t random_use(const Node* node) {
-    auto [found, added] = random_uses_.try_emplace(node, plan_->random_uses);
-    if (added) ++plan_->random_uses;
+    auto [found, added] = random_uses_.try_emplace(node, static_cast<int32_t>(plan_->draws.size()));
+    if (added) plan_->draws.push_back(node->draw);
     return found->second;
   }
 

@@ -24,12 +24,14 @@ struct FunctionalStorage final : public Counted {
 struct ViewLink {
   const dispatch::Operator* op;
   std::vector<dispatch::Value> args;
+  bool grad_enabled = true;  // grad mode when it was made
 };
 
 struct FunctionalSlot final : public TensorSlot {
   Ref<FunctionalStorage> storage;
   std::vector<ViewLink> chain;
-  Tensor value;  // up to date if `generation` is the storage's
+  Tensor parent;  // what the last link views; undefined without links
+  Tensor value;   // up to date if `generation` is the storage's
   int64_t generation = 0;
 };
 
