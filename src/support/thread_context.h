@@ -24,6 +24,7 @@ enum class ContextSlot : uint8_t {
   SavedTensorHooks,   // autograd: the innermost hooks
   TraceMode,          // graph: the innermost recording below autograd
   DynamicSizes,       // fake: where unbacked numbers come from
+  FixedDraws,         // core: random numbers that were drawn beforehand
   Count_,
 };
 
@@ -32,6 +33,7 @@ struct ThreadContext {
   bool grad_enabled = true;                       // autograd
   bool drops_saved_tensors = false;               // autograd
   bool runs_own_code = false;                     // autograd, capture: what runs is not the user's program
+  int32_t next_draw = -1;                         // core: the number of the next draw; -1: the generator's
   Origin origin;                                  // of operator calls: module and number
   std::array<void*, static_cast<size_t>(ContextSlot::Count_)> slots{};
 

@@ -143,7 +143,7 @@ TEST(AotAutogradFallbackTests, aot_sequence_nr) {
   Backend looking = [&](const graph::Graph& graph) -> GraphFunction {
     std::vector<bool> requires_grad;
     for (graph::ValueId id : graph.inputs) requires_grad.push_back(graph.meta(id).requires_grad());
-    aot::JointGraph joint = aot::trace_joint(graph, requires_grad, true);
+    aot::JointGraph joint = aot::trace_joint({graph, requires_grad, {}, true});
     table = table_of(joint.graph);
     // Of one operator, forward rows have the module and come first.
     std::set<int64_t> forward;

@@ -132,8 +132,8 @@ std::vector<sym::EnvCopy::Bound> bound_symbols(const Graph& graph, bool known);
 struct InterpretOptions {
   // Values of the symbols; empty: symbolic numbers are passed as they are (a graph re-run on fakes of its own
   // environment).
-  std::span<const int64_t> symbols;
-  std::function<void(const Node&)> before_node;
+  std::span<const int64_t> symbols = {};
+  std::function<void(const Node&)> before_node = {};
   bool free_early = true;  // drop values after their last use
   bool seeds = true;       // seed the generator where the program does; false: nothing is drawn, the run is on fakes
 };
