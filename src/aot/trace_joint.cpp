@@ -118,7 +118,8 @@ class JointTracer {
       if (row && row->kind == ops::Kind::View && row->differentiable())
         input_of[static_cast<size_t>(node.outputs[0])] =
             input_of[static_cast<size_t>(std::get<graph::ValueId>(node.args[0]))];
-      if (!node.grad_enabled) continue;
+      // (An operator that is not in the table has no checks in eager either.)
+      if (!node.grad_enabled || !row) continue;
       for (int argument : node.op->schema().mutated_arguments())
         graph::each_reference(node.args[static_cast<size_t>(argument)], [&](graph::ValueId id) {
           if (int32_t input = input_of[static_cast<size_t>(id)]; input >= 0)

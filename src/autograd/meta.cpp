@@ -112,11 +112,11 @@ HookHandle detail::add_hook(const Tensor& tensor, TensorHook hook) {
   TENON_CHECK(tensor.requires_grad(), "[register_hook] expected a tensor that requires grad, got {}",
               tensor.description());
   if (const core::EffectInterceptor* instead = core::effect_interceptor()) {
-    (*instead)("register_hook() registers a hook", {&tensor, 1},
-               [hook = std::move(hook)](std::span<const Tensor> tensors) {
-                 add_hook(tensors[0], hook);
-                 return std::vector<Tensor>();
-               });
+    (*instead)(
+        {"register_hook() registers a hook", {&tensor, 1}, [hook = std::move(hook)](std::span<const Tensor> tensors) {
+           add_hook(tensors[0], hook);
+           return std::vector<Tensor>();
+         }});
     return HookHandle(nullptr, HookHandle::kInsideCapture);
   }
   Ref<Node> node = grad_fn(tensor);

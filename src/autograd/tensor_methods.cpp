@@ -37,8 +37,10 @@ const Tensor& Tensor::set_requires_grad(bool value) const {
   if (const core::EffectInterceptor* instead = core::effect_interceptor()) {
     if (autograd::ensure_meta(*this).requires_grad == value) return *this;
     Tensor seen = (*instead)(
-        "set_requires_grad() makes or unmakes a leaf", {this, 1},
-        [value](std::span<const Tensor> tensors) { return std::vector{tensors[0].set_requires_grad(value)}; })[0];
+        {"set_requires_grad() makes or unmakes a leaf",
+         {this, 1},
+         [value](std::span<const Tensor> tensors) { return std::vector{tensors[0].set_requires_grad(value)}; },
+         true})[0];
     autograd::ensure_meta(seen).requires_grad = value;  // the function sees it, too
     return *this;
   }
@@ -54,8 +56,9 @@ bool Tensor::is_leaf() const {
 Tensor Tensor::grad() const {
   need(*this, "grad");
   if (const core::EffectInterceptor* instead = core::effect_interceptor())
-    return (*instead)("grad() reads a gradient", {this, 1},
-                      [](std::span<const Tensor> tensors) { return std::vector{tensors[0].grad()}; })[0];
+    return (*instead)({"grad() reads a gradient", {this, 1}, [](std::span<const Tensor> tensors) {
+                         return std::vector{tensors[0].grad()};
+                       }})[0];
   const AutogradMeta* meta = autograd::meta_of(*this);
   return meta ? meta->grad : Tensor();
 }
@@ -65,10 +68,10 @@ void Tensor::set_grad(const Tensor& gradient) const {
   if (const core::EffectInterceptor* instead = core::effect_interceptor()) {
     std::vector<Tensor> given = {*this};
     if (gradient.defined()) given.push_back(gradient);
-    (*instead)("set_grad() changes a gradient", given, [](std::span<const Tensor> tensors) {
-      tensors[0].set_grad(tensors.size() > 1 ? tensors[1] : Tensor());
-      return std::vector<Tensor>();
-    });
+    (*instead)({"set_grad() changes a gradient", given, [](std::span<const Tensor> tensors) {
+                  tensors[0].set_grad(tensors.size() > 1 ? tensors[1] : Tensor());
+                  return std::vector<Tensor>();
+                }});
     return;
   }
   if (!gradient.defined()) {
@@ -96,10 +99,10 @@ void Tensor::retain_grad() const {
   need(*this, "retain_grad");
   TENON_CHECK(requires_grad(), "[retain_grad] expected a tensor that requires grad, got {}", description());
   if (const core::EffectInterceptor* instead = core::effect_interceptor()) {
-    (*instead)("retain_grad() asks for a gradient to be kept", {this, 1}, [](std::span<const Tensor> tensors) {
-      tensors[0].retain_grad();
-      return std::vector<Tensor>();
-    });
+    (*instead)({"retain_grad() asks for a gradient to be kept", {this, 1}, [](std::span<const Tensor> tensors) {
+                  tensors[0].retain_grad();
+                  return std::vector<Tensor>();
+                }});
     return;
   }
   Ref<autograd::Node> node = autograd::grad_fn(*this);

@@ -26,7 +26,8 @@ void add_mismatches(const TensorGuard& guard, const Tensor& input, std::vector<R
     found.push_back({fmt::format("tensor '{}' device mismatch. expected {}, actual {}", guard.name, guard.device.str(),
                                  impl.device.str())});
   if (auto rank = static_cast<int64_t>(impl.sizes.size()); rank != guard.rank)
-    found.push_back({fmt::format("tensor '{}' rank mismatch. expected {}, actual {}", guard.name, guard.rank, rank), {},
+    found.push_back({fmt::format("tensor '{}' rank mismatch. expected {}, actual {}", guard.name, guard.rank, rank),
+                     {},
                      1 + 2 * std::max(rank, guard.rank)});
   if (input.requires_grad() != guard.requires_grad)
     found.push_back({fmt::format("tensor '{}' requires_grad mismatch. expected requires_grad={}", guard.name,
@@ -116,6 +117,9 @@ std::vector<Reason> Guards::failures(Frame frame) const {
   for (const SameTensor& fact : same_tensors_)
     if (!holds(fact, frame))
       found.push_back({fmt::format("{} is no longer a tensor that the function also reaches otherwise", fact.name)});
+  for (size_t at = 0; at < grad_modes_.size(); ++at)
+    if (frame.grad_modes[first_grad_mode_ + at] != grad_modes_[at])
+      found.push_back({fmt::format("what ran at the break left grad mode {}", grad_modes_[at] ? "off" : "on")});
   if (auto difference = aliases_.difference(frame))
     found.push_back({fmt::format("{} and {} {}", input_name(aliases_.input(difference->first)),
                                  input_name(aliases_.input(difference->second)),

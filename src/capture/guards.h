@@ -71,7 +71,7 @@ struct TensorGuard {
 
 // How far a capture had come, in each of the lists that it appends to.
 struct Progress {
-  size_t inputs = 0, cells = 0, registers = 0, same_tensors = 0;
+  size_t inputs = 0, cells = 0, registers = 0, same_tensors = 0, grad_modes = 0;
   graph::SymbolicInputs::Progress sizes;
 };
 
@@ -143,6 +143,8 @@ class Guards {
   std::vector<CellFact> cells_;
   std::vector<RegisterFact> registers_;
   std::vector<SameTensor> same_tensors_;
+  size_t first_grad_mode_ = 0;
+  std::vector<bool> grad_modes_;  // that actions left behind
   AliasGuard aliases_;
   graph::SizeGuards sizes_;
 };

@@ -20,9 +20,7 @@ support::ThreadContext inside(Session& session) {
 Inside::Inside(Session& session)
     : context_(inside(session)),
       reader_([&session](const Ref<CellState>& cell) { return session.read_cell(cell); }),
-      effects_([&session](const char* why, std::span<const Tensor> tensors, core::EffectAction action) {
-        return session.effect(why, tensors, std::move(action));
-      }),
+      effects_([&session](core::Effect effect) { return session.effect(std::move(effect)); }),
       walks_([&session](const autograd::Walk& walk) -> std::optional<std::vector<Tensor>> {
         return session.run_walk(walk);
       }) {

@@ -42,7 +42,9 @@ void Segment::run_end(Frame& frame, std::span<Value> tensors) const {
     size_t next = 0;
     for (const Operand& operand : act->operands)
       given.push_back(operand ? frame.at(*operand) : tensors[next++].take_tensor());
+    autograd::SetGradMode mode(act->grad_enabled);
     for (Tensor& result : act->run(given)) frame.registers.push_back(std::move(result));
+    frame.grad_modes.push_back(autograd::grad_enabled());
   }
 }
 

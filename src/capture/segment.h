@@ -26,6 +26,7 @@ struct Frame {
   SmallVector<int64_t, 16> symbols;   // by symbol id
   SmallVector<int64_t, 8> numbers;    // bits: of number arguments, then of values read
   std::vector<Tensor> registers;      // what segments computed for later ones
+  std::vector<bool> grad_modes;       // that actions left behind
 
   std::span<const Tensor> all_inputs() const { return inputs_are_arguments ? arguments : inputs.span(); }
   const Tensor& at(const InputRef& ref) const {
@@ -49,6 +50,7 @@ struct Read {  // the element of a tensor becomes a number
 struct Resume {};  // nothing: a break that was asked for
 struct Act {       // something that is not recorded runs on real tensors; its results become inputs
   std::function<std::vector<Tensor>(std::span<const Tensor> tensors)> run;
+  bool grad_enabled = true;  // when it runs
   std::vector<Operand> operands = {};
 };
 using End = std::variant<Return, Read, Resume, Act>;

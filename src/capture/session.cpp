@@ -71,7 +71,8 @@ void Session::start_recorder() {
 }
 
 Progress Session::progress() const {
-  return {reals.size(), cells.size(), register_facts.size(), same_tensors.size(), inputs_.progress()};
+  return {reals.size(),        cells.size(),      register_facts.size(),
+          same_tensors.size(), grad_modes.size(), inputs_.progress()};
 }
 
 // ---- Inputs -------------------------------------------------------------------------------------------------------
@@ -407,9 +408,9 @@ std::vector<Tensor> Session::live_bases(std::span<const Tensor> kept) {
   return tensors;
 }
 
-size_t Session::finish(End end, std::span<const Tensor> operands, std::string why, bool keep) {
+size_t Session::finish(End end, std::span<const Tensor> operands, std::string why, Keep keep) {
   TENON_CHECK(!options_.fullgraph, "[compile] the function cannot be captured as one graph (fullgraph): {}", why);
-  std::vector<Tensor> bases = live_bases(keep ? operands : std::span<const Tensor>()), wanted;
+  std::vector<Tensor> bases = live_bases(keep == Keep::AndTheirViews ? operands : std::span<const Tensor>()), wanted;
   auto register_of = [&](const Tensor& tensor) -> Operand {
     if (auto origin = origins_.find(tensor.impl()); origin != origins_.end()) return origin->second.second;
     for (size_t at = 0; at < bases.size(); ++at)
@@ -417,7 +418,7 @@ size_t Session::finish(End end, std::span<const Tensor> operands, std::string wh
     return std::nullopt;
   };
   for (const Tensor& tensor : operands)
-    if (keep && !register_of(tensor)) bases.push_back(tensor);
+    if (keep != Keep::Nothing && !register_of(tensor)) bases.push_back(tensor);
   for (const Tensor& tensor : operands) {
     Operand known = register_of(tensor);
     if (!known) wanted.push_back(tensor);
@@ -485,23 +486,21 @@ size_t Session::hand_over(End end, size_t registers, size_t tensors, std::string
 void Session::break_here(std::string why) { finish(Resume{}, {}, std::move(why)); }
 
 std::vector<Tensor> Session::act_on(std::string why, std::span<const Tensor> tensors, decltype(Act::run) action) {
-  return act(std::move(why), tensors, std::move(action), false);
+  return act(std::move(why), tensors, std::move(action), Keep::Nothing);
 }
 
-std::vector<Tensor> Session::effect(std::string why, std::span<const Tensor> tensors, core::EffectAction action) {
-  return act(std::move(why), tensors, std::move(action), true);
+std::vector<Tensor> Session::effect(core::Effect effect) {
+  return act(effect.why, effect.tensors, std::move(effect.action),
+             effect.spares_views ? Keep::AndTheirViews : Keep::Operands);
 }
 
 std::vector<Tensor> Session::act(std::string why, std::span<const Tensor> tensors, decltype(Act::run) action,
-                                 bool keep) {
+                                 Keep keep) {
   std::vector<Tensor> operands;
   for (const Tensor& tensor : tensors) operands.push_back(stand_in(tensor));
-  bool grad_enabled = autograd::grad_enabled();
-  auto run = [grad_enabled, action = std::move(action)](std::span<const Tensor> given) {
-    autograd::SetGradMode mode(grad_enabled);
-    return action(given);
-  };
-  size_t added = finish(Act{std::move(run)}, operands, std::move(why), keep);
+  size_t added = finish(Act{std::move(action), autograd::grad_enabled()}, operands, std::move(why), keep);
+  grad_modes.push_back(frame_.grad_modes[grad_modes.size()]);
+  autograd::set_grad_enabled(grad_modes.back());
   std::vector<Tensor> results;
   for (size_t at = 0; at < added; ++at) {
     auto index = static_cast<int32_t>(next_register_++);
@@ -573,6 +572,9 @@ std::vector<Tensor> Session::run_walk(const autograd::Walk& walk) {
     };
     for (const auto& [impl, origin] : origins_) look(origin.first);
     recorder_->each_tensor([&](const Tensor& tensor, graph::ValueId) { look(tensor); });
+    // A view that was made before the last break is known by how it was made.
+    for (const auto& [made, op] : made_)
+      if (Ref<TensorImpl> alive = made.lock()) look(Tensor(std::move(alive)));
     if (!found.defined())
       throw GraphBreak("backward() starts from, or asks for, a tensor that the capture does not know");
     return found;
@@ -580,15 +582,10 @@ std::vector<Tensor> Session::run_walk(const autograd::Walk& walk) {
   std::vector<Tensor> given;
   for (const autograd::Edge& root : walk.roots) given.push_back(find(root));
   for (const Tensor& gradient : walk.gradients) given.push_back(stand_in(gradient));
-  for (const autograd::Edge& edge : walk.captures) {
-    Tensor wanted = find(edge);
-    if (!origins_.contains(wanted.impl()))
-      throw GraphBreak("the gradient of a value computed in the same graph is asked for");
-    given.push_back(wanted);
-  }
+  for (const autograd::Edge& edge : walk.captures) given.push_back(find(edge));
   size_t roots = walk.roots.size();
   bool accumulate = walk.accumulate, retain_graph = walk.retain_graph, create_graph = walk.create_graph;
-  return act_on("backward() runs the autograd engine", given, [=](std::span<const Tensor> tensors) {
+  auto run = [=](std::span<const Tensor> tensors) {
     autograd::Walk real;
     real.accumulate = accumulate;
     real.retain_graph = retain_graph;
@@ -600,7 +597,8 @@ std::vector<Tensor> Session::run_walk(const autograd::Walk& walk) {
     for (size_t at = 2 * roots; at < tensors.size(); ++at)
       real.captures.push_back(autograd::gradient_edge(tensors[at]));
     return autograd::run_walk(real);
-  });
+  };
+  return act("backward() runs the autograd engine", given, run, Keep::Operands);
 }
 
 // ---- The run ------------------------------------------------------------------------------------------------------
@@ -650,6 +648,10 @@ void Session::check_marks() const {
 }
 
 void Session::check_nothing_escaped() {
+  // Histories of fakes are of no use any more, and may hold one another in a ring.
+  for (const auto& [made, op] : made_)
+    if (Ref<TensorImpl> alive = made.lock()) alive->autograd.reset();
+  for (const auto& [impl, origin] : origins_) origin.first.impl()->autograd.reset();
   recorder_.reset();
   recipes_.clear();
   origins_.clear();

@@ -89,7 +89,7 @@ class Session {
   std::vector<Tensor> act_on(std::string why, std::span<const Tensor> tensors, decltype(Act::run) action);
   // The same for what the function does besides computing. It is done to these very tensors: from here on the graph
   // takes them as inputs, and does not make them anew where they are views.
-  std::vector<Tensor> effect(std::string why, std::span<const Tensor> tensors, core::EffectAction action);
+  std::vector<Tensor> effect(core::Effect effect);
   // A walk of the autograd engine, on the real tensors.
   std::vector<Tensor> run_walk(const autograd::Walk& walk);
 
@@ -112,8 +112,9 @@ class Session {
   std::vector<CellFact> cells;       // those that hold no tensor
   std::vector<RegisterFact> register_facts;
   std::vector<SameTensor> same_tensors;
-  bool writes = false;  // an operator writes to something
-  bool broke = false;   // there was a break already
+  std::vector<bool> grad_modes;  // that actions left behind
+  bool writes = false;           // an operator writes to something
+  bool broke = false;            // there was a break already
 
  private:
   // How a fake that shares memory with another came from it.
@@ -146,10 +147,11 @@ class Session {
   void derive(const Tensor& fake, const Recipe& recipe);
   void record_parts(const ops::Row& row, dispatch::Call& call);
   void remember_views(const dispatch::Operator& op, const dispatch::Values& args, const dispatch::Results& results);
-  // Ends the segment with an end that works on `operands`. `keep`: they are inputs of the next segment, as they are,
-  // even if they are views.
-  size_t finish(End end, std::span<const Tensor> operands, std::string why, bool keep = false);
-  std::vector<Tensor> act(std::string why, std::span<const Tensor> tensors, decltype(Act::run) action, bool keep);
+  // Which tensors are inputs of the next segment, as they are, even if they are views and could be made anew.
+  enum class Keep : uint8_t { Nothing, Operands, AndTheirViews };
+  // Ends the segment with an end that works on `operands`.
+  size_t finish(End end, std::span<const Tensor> operands, std::string why, Keep keep = Keep::Nothing);
+  std::vector<Tensor> act(std::string why, std::span<const Tensor> tensors, decltype(Act::run) action, Keep keep);
   size_t hand_over(End end, size_t registers, size_t tensors, std::string why);
   void call_between(std::string why, dispatch::Call& call);
   std::vector<Tensor> live_bases(std::span<const Tensor> kept);

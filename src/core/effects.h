@@ -17,10 +17,15 @@
 
 namespace tenon::core {
 
-using EffectAction = std::function<std::vector<Tensor>(std::span<const Tensor> tensors)>;
+struct Effect {
+  const char* why;
+  std::span<const Tensor> tensors;  // what the action is done to
+  std::function<std::vector<Tensor>(std::span<const Tensor> tensors)> action;
+  // Views that were made before are not touched by it: they stay as they are, where they could else be made anew.
+  bool spares_views = false;
+};
 // Gives what the action returned, as the function is to see it.
-using EffectInterceptor =
-    std::function<std::vector<Tensor>(const char* why, std::span<const Tensor> tensors, EffectAction action)>;
+using EffectInterceptor = std::function<std::vector<Tensor>(Effect effect)>;
 
 // Null where effects simply happen.
 inline const EffectInterceptor* effect_interceptor() {

@@ -11,10 +11,10 @@ Generator& default_generator() {
 
 void Generator::set_state(uint64_t seed, uint64_t offset) {
   if (const core::EffectInterceptor* instead = core::effect_interceptor(); instead && this == &default_generator()) {
-    (*instead)("manual_seed() or set_state() changes the random generator", {}, [=, this](std::span<const Tensor>) {
-      set_state(seed, offset);
-      return std::vector<Tensor>();
-    });
+    (*instead)({"manual_seed() or set_state() changes the random generator", {}, [=, this](std::span<const Tensor>) {
+                  set_state(seed, offset);
+                  return std::vector<Tensor>();
+                }});
     return;
   }
   std::lock_guard lock(mutex_);

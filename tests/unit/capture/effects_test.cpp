@@ -50,6 +50,65 @@ TEST_P(Effects, a_scope_inside_ends_inside) {
   }
 }
 
+TEST_P(Effects, a_disabled_function_that_sets_grad_mode) {
+  auto apart = disable([](Tensor x) {
+    autograd::set_grad_enabled(x.sum().item<double>() > 0);
+    return x * 2;
+  });
+  auto f = compile([&](Tensor x) { return apart(x.detach()) + x; }, options());
+  for (double value : {1.0, -1.0, -2.0, 3.0}) {
+    autograd::set_grad_enabled(true);
+    Tensor x = full({2}, value).set_requires_grad();
+    EXPECT_EQ(f(x).requires_grad(), value > 0) << value;
+    EXPECT_EQ(autograd::grad_enabled(), value > 0) << value;
+  }
+}
+
+TEST_P(Effects, a_hook_on_a_view_that_others_look_through) {
+  auto f = compile(
+      [](Tensor x) {
+        Tensor flat = x.flatten(), row = flat.unsqueeze(0);
+        autograd::register_hook(flat, [](const Tensor& gradient) { return gradient * 8; });
+        return row * 1;
+      },
+      options());
+  for (int call = 0; call < 3; ++call) {
+    Tensor x = ones({2, 2}).set_requires_grad();
+    f(x).sum().backward();
+    EXPECT_TRUE(same_bits(x.grad(), full({2, 2}, 8.0)));
+  }
+}
+
+TEST_P(Effects, a_view_made_before_its_base_became_a_leaf) {
+  auto f = compile(
+      [](Tensor x) {
+        Tensor row = x.unsqueeze(0);
+        x.set_requires_grad();
+        return std::tuple(row, x.unsqueeze(0));
+      },
+      options());
+  for (int call = 0; call < 3; ++call) {
+    auto [before, after] = f(ones({3}));
+    EXPECT_FALSE(before.requires_grad());
+    EXPECT_TRUE(after.requires_grad());
+  }
+}
+
+TEST_P(Effects, grad_of_a_value_of_the_same_graph) {
+  auto function = [](Tensor x) {
+    Tensor y = x * x;
+    Tensor z = (y * y).sum();
+    y.sum().backward({}, true);
+    return autograd::grad({z}, {y})[0];
+  };
+  auto f = compile(function, options());
+  for (int64_t size : {3, 3, 5}) {
+    Tensor x = rand({size}).set_requires_grad(), y = x.detach().clone().set_requires_grad();
+    EXPECT_TRUE(same_bits(f(x), function(y)));
+    EXPECT_TRUE(same_bits(x.grad(), y.grad()));
+  }
+}
+
 TEST_P(Effects, a_seed_set_inside_is_set_at_every_call_and_in_its_place) {
   auto function = [](Tensor x) {
     Tensor before = rand_like(x);
