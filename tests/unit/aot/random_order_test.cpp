@@ -100,6 +100,21 @@ TEST(RandomOrder, draws_of_a_backward_happen_when_it_runs) {
   });
 }
 
+GraphFunction interpreting(const graph::Graph& graph) {
+  return [graph](std::span<const Tensor> inputs, std::span<const int64_t> symbols) {
+    graph::InterpretOptions options;
+    options.symbols = symbols;
+    return graph::interpret(graph, inputs, options);
+  };
+}
+
+GraphFunction planned(const graph::Graph& graph) {
+  auto plan = schedule::compile_graph(graph);
+  return [plan](std::span<const Tensor> inputs, std::span<const int64_t> symbols) {
+    return runtime::run(*plan, inputs, symbols);
+  };
+}
+
 TEST(RandomOrder, a_graph_that_seeds_the_generator) {
   // What a capture of manual_seed() between two operators leaves.
   auto draw_thrice = [](Tensor x) {
@@ -108,34 +123,17 @@ TEST(RandomOrder, a_graph_that_seeds_the_generator) {
   };
   for (const char* backend : {"inductor", "aot_eager", "eager"}) {
     graph::Graph captured;
-    Backend keep = [&](const graph::Graph& graph) -> GraphFunction {
+    Backend keep = [&](const graph::Graph& graph) {
       captured = graph;
-      return [graph](std::span<const Tensor> inputs, std::span<const int64_t> symbols) {
-        graph::InterpretOptions options;
-        options.symbols = symbols;
-        return graph::interpret(graph, inputs, options);
-      };
+      return interpreting(graph);
     };
     compile(draw_thrice, {.backend = keep})(zeros({3}));
     ASSERT_EQ(captured.nodes.size(), 4u);
     captured.seeds.push_back({2, dispatch::Value(int64_t{5})});
     captured.seeds.push_back({4, dispatch::Value(int64_t{9})});
-    GraphFunction run = [&](std::span<const Tensor> inputs, std::span<const int64_t> symbols) {
-      return graph::interpret(captured, inputs, {.symbols = symbols});
-    };
-    if (std::string_view(backend) != "eager") {
-      bool interpreted = std::string_view(backend) == "aot_eager";
-      run = aot::compile(captured, {false}, true, [interpreted](const graph::Graph& graph) -> GraphFunction {
-              if (interpreted)
-                return [graph](std::span<const Tensor> inputs, std::span<const int64_t> symbols) {
-                  return graph::interpret(graph, inputs, {.symbols = symbols});
-                };
-              auto plan = schedule::compile_graph(graph);
-              return [plan](std::span<const Tensor> inputs, std::span<const int64_t> symbols) {
-                return runtime::run(*plan, inputs, symbols);
-              };
-            }).run;
-    }
+    GraphFunction run = interpreting(captured);
+    if (std::string_view(backend) == "aot_eager") run = aot::compile(captured, {false}, true, interpreting).run;
+    if (std::string_view(backend) == "inductor") run = aot::compile(captured, {false}, true, planned).run;
     for (int call = 0; call < 2; ++call) {
       manual_seed(1);
       Tensor first = rand({3});
