@@ -205,8 +205,8 @@ std::string compare(const Program& program, const Observation& got, const Observ
     return fmt::format("refuses to differentiate what eager does: {}", got.gradient_error);
   if (got.gradients.size() != expected.gradients.size()) return "nothing is there to differentiate";
   if (got.hook_calls != expected.hook_calls)
-    return fmt::format("hooks were called {} times instead of {}", fmt::join(got.hook_calls, ","),
-                       fmt::join(expected.hook_calls, ","));
+    return fmt::format("hooks were called {} times instead of {} (by factor)", fmt::join(got.hook_calls, " "),
+                       fmt::join(expected.hook_calls, " "));
   if (!all_finite(expected.gradients)) return "";
   for (size_t at = 0; at < expected.gradients.size(); ++at) {
     const Tensor &is = got.gradients[at], &should = expected.gradients[at];
