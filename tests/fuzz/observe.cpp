@@ -127,7 +127,10 @@ bool attempt(Observation& observation, std::string& error, const Stage& stage) {
 Observation observe(const Program& program, World& world, size_t call, const Function& function) {
   Observation observation;
   std::fill(world.hook_calls.begin(), world.hook_calls.end(), 0);
-  prepare(world, program, call);
+  if (std::string why; !attempt(observation, why, [&] { prepare(world, program, call); })) {
+    observation.call_error = "[fuzz] the world of the call cannot be made: " + why;
+    return observation;
+  }
   std::vector<Tensor> results;
   std::vector<int64_t> versions;
   for (const Tensor& base : world.bases) versions.push_back(base.version());
