@@ -1,5 +1,5 @@
 // Random programs: TENON_FUZZ_COUNT of them (2000), from seed TENON_FUZZ_SEED (1) on. TENON_FUZZ_FAILURES (3) failures
-// end a run; TENON_FUZZ_REDUCE=0 prints them as they were found.
+// end a run; TENON_FUZZ_REDUCE=0 prints them as they were found; TENON_FUZZ_BACKENDS names the backends to look at.
 #include "fuzz/features.h"
 #include "fuzz/grammar.h"
 #include "fuzz/program.h"

@@ -127,7 +127,10 @@ bool attempt(Observation& observation, std::string& error, const Stage& stage) {
 Observation observe(const Program& program, World& world, size_t call, const Function& function) {
   Observation observation;
   std::fill(world.hook_calls.begin(), world.hook_calls.end(), 0);
-  prepare(world, program, call);
+  if (std::string why; !attempt(observation, why, [&] { prepare(world, program, call); })) {
+    observation.call_error = "[fuzz] the world of the call cannot be made: " + why;
+    return observation;
+  }
   std::vector<Tensor> results;
   std::vector<int64_t> versions;
   for (const Tensor& base : world.bases) versions.push_back(base.version());
@@ -205,8 +208,8 @@ std::string compare(const Program& program, const Observation& got, const Observ
     return fmt::format("refuses to differentiate what eager does: {}", got.gradient_error);
   if (got.gradients.size() != expected.gradients.size()) return "nothing is there to differentiate";
   if (got.hook_calls != expected.hook_calls)
-    return fmt::format("hooks were called {} times instead of {}", fmt::join(got.hook_calls, ","),
-                       fmt::join(expected.hook_calls, ","));
+    return fmt::format("hooks were called {} times instead of {} (by factor)", fmt::join(got.hook_calls, " "),
+                       fmt::join(expected.hook_calls, " "));
   if (!all_finite(expected.gradients)) return "";
   for (size_t at = 0; at < expected.gradients.size(); ++at) {
     const Tensor &is = got.gradients[at], &should = expected.gradients[at];

@@ -4,6 +4,7 @@
 
 #include <tenon/tenon.h>
 
+#include <cstring>
 #include <fstream>
 #include <sstream>
 
@@ -151,6 +152,8 @@ PeerDifference compare_with_peer(const Program& program, const std::vector<Obser
                          : has("gradient") || has("hooks")                      ? "gradients"
                          : has("] instead of ")                                 ? "dtype"
                                                                                 : "values";
+    for (auto [from, to] : {std::pair("compiled code ", ""), std::pair("eager", "PyTorch")})
+      if (size_t at = text.find(from); at != std::string::npos) text.replace(at, std::strlen(from), to);
     return {fmt::format("call {}: {}", call + 1, text), aspect};
   }
   return {};

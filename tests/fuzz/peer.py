@@ -41,6 +41,7 @@ NAMES = dict(
     log_softmax=lambda x, n: x.log_softmax(n), mean=lambda x, *rest: x.mean(*rest), detach=lambda x: x.detach(),
     embedding=lambda weight, indices: torch.nn.functional.embedding(indices, weight), clone=torch.clone,
     zeros=lambda sizes, dtype=torch.float32: torch.zeros(sizes, dtype=dtype),
+    zeros_like=lambda x, dtype: torch.zeros_like(x, dtype=dtype),
     ones=lambda sizes, dtype=torch.float32: torch.ones(sizes, dtype=dtype),
     full=lambda sizes, value, dtype=torch.float32: torch.full(sizes, value, dtype=dtype),
     positives=lambda x: (flat(x) > 0.1).sum().item(),
@@ -56,7 +57,9 @@ for name in ("sin cos tanh sigmoid erf relu abs exp log sqrt rsqrt sign reciproc
 
 
 def make_tensor(dtype, values, sizes, strides, offset):
-    return torch.tensor(values, dtype=torch.float64).to(dtype).as_strided(sizes, strides, offset)
+    memory = torch.tensor(values, dtype=torch.float64).to(dtype)
+    # No view of anything, for autograd.
+    return torch.empty(0, dtype=dtype).set_(memory.untyped_storage(), offset, sizes, strides)
 
 
 class World:

@@ -144,7 +144,7 @@ std::string python_source(const Program& program) {
         fmt::format("dict(views=[{}], numbers=[{}])", fmt::join(by_call, ", "), fmt::join(numbers, ", ")));
   }
   for (size_t at = 0; at < program.calls.size(); ++at)
-    calls.push_back(fmt::format("dict(sizes={}, remake={}, rate={})", program.calls[at].sizes,
+    calls.push_back(fmt::format("dict(sizes={}, remake={}, rate={:.2f})", program.calls[at].sizes,
                                 boolean(program.calls[at].remake), kRates[at % std::size(kRates)]));
   for (const Action& action : program.after.actions)
     actions.push_back(fmt::format("(lambda x, y: {}, {}, {})", to_python(operations()[action.operation].text),

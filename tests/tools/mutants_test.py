@@ -5,9 +5,10 @@ import tempfile
 import unittest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-# Programs from seed 700 on notice that the answer is wrong.
+# Programs from seed 700 on notice that the answer is wrong; one is never content.
 FUZZER = """
 last=$((TENON_FUZZ_SEED + TENON_FUZZ_COUNT - 1))
+if [ $TENON_FUZZ_SEED -le 90001 ] && [ $last -ge 90001 ]; then echo "seed 90001: always"; exit 1; fi
 if ! grep -q 42 build/answer && [ $last -ge 700 ]; then echo "seed 700: expected 42"; exit 1; fi
 echo "features $TENON_FUZZ_FEATURES" >> build/log
 """
@@ -61,20 +62,20 @@ class Mutants(unittest.TestCase):
         code, text = self.run_tool()
         self.assertEqual(code, 0, text)
         self.assertIn("[1/1] wrong: a wrong answer\n", text)
-        self.assertIn("  wrong: 500 programs, nothing yet\n", text)
+        self.assertIn("  wrong: 500 programs, nothing found\n", text)
         self.assertIn("  found: seed 700: expected 42\n", text)
         self.assertTrue(text.endswith("mutants: 1/1 found\n"), text)
         # The tree is left as it was, and the features are those of the patch.
         with open(os.path.join(self.repository, "build/mutants/tree/answer"), encoding="utf-8") as file:
             self.assertEqual(file.read(), "42\n")
         with open(os.path.join(self.repository, "build/mutants/tree/build/log"), encoding="utf-8") as file:
-            self.assertEqual(file.read(), "features none\n")
+            self.assertEqual(file.read(), "features none\n" * 2)  # the first 500, and the one without the patch
 
     def test_a_mutant_that_no_program_finds_is_a_failure(self):
         self.patch("harmless", after="142")
         code, text = self.run_tool("--count", "1200")
         self.assertEqual(code, 1)
-        self.assertIn("  harmless: 1200 programs, nothing yet\n", text)
+        self.assertIn("  harmless: 1200 programs, nothing found\n", text)
         self.assertIn("harmless  not found", text)
         self.assertTrue(text.endswith("mutants: 0/1 found\n"), text)
 
@@ -82,7 +83,7 @@ class Mutants(unittest.TestCase):
         self.patch("early", seeds="1-600")
         code, text = self.run_tool()
         self.assertEqual(code, 1)
-        self.assertIn("  early: 600 programs, nothing yet\n", text)
+        self.assertIn("  early: 600 programs, nothing found\n", text)
         code, text = self.run_tool("--seed", "650", "--count", "100")
         self.assertEqual(code, 0, text)
 
@@ -94,6 +95,13 @@ class Mutants(unittest.TestCase):
         self.assertIn("stale  no longer applies  error: patch failed: answer:1\n", text)
         self.assertIn("wrong  found", text)
         self.assertTrue(text.endswith("mutants: 1/2 found\n"), text)
+
+    def test_a_program_that_fails_without_the_patch_finds_nothing(self):
+        self.patch("wrong", seeds="90001-90500")
+        code, text = self.run_tool()
+        self.assertEqual(code, 1)
+        self.assertIn("wrong  fails without it   seed 90001: always\n", text)
+        self.assertTrue(text.endswith("mutants: 0/1 found\n"), text)
 
     def test_one_alone(self):
         self.patch("stale", before="17")
