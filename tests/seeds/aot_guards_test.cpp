@@ -60,7 +60,7 @@ TEST(AotAutogradFallbackTests, double_backward_errors) {
         return autograd::grad(std::vector{y}, std::vector{of}, gradients, create_graph, create_graph)[0];
       };
       auto refused = [&](auto&& action) {
-        std::string error = error_of(action);
+        std::string error = testing::error_of(action);
         EXPECT_NE(error.find(refusal), std::string::npos) << error;
       };
       // All of it inside the compiled function.
