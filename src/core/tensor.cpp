@@ -124,6 +124,8 @@ std::string Tensor::description() const {
 
 namespace core {
 
+void undefined_tensor(const char* asked) { fail("[{}] expected a tensor, got an undefined one", asked); }
+
 void wrong_data_type(const Tensor& tensor, Dtype asked) {
   fail("[data] expected a tensor of {}, got {}", name(asked), tensor.description());
 }
