@@ -7,6 +7,8 @@
 #include <tenon/ops/strided.h>
 #include <tenon/sym/size_rules.h>
 
+#include <algorithm>
+
 namespace tenon::aot {
 namespace {
 
@@ -58,22 +60,45 @@ void synchronise(FunctionalSlot& slot) {
   slot.generation = slot.storage->generation;
 }
 
-// The tensor now stands for `value`, and so does its part of the whole.
-void write(FunctionalSlot& slot, const Tensor& value) {
+// A view that shows one element several times (expand, unfold) has no inverse of its own.
+bool has_inverse(const std::vector<ViewLink>& chain) {
+  return std::all_of(chain.begin(), chain.end(), [](const ViewLink& link) {
+    const ops::Row* row = ops::row_of(*link.op);
+    return row && row->view.scatter;
+  });
+}
+
+// The whole after a write to a part, by the views that lead to it.
+Tensor put_back(const FunctionalSlot& slot, const Tensor& value) {
   std::vector<Tensor> wholes = {whole_for(*slot.storage, slot.chain)};
   for (size_t at = 0; at + 1 < slot.chain.size(); ++at) wholes.push_back(follow(slot.chain[at], wholes.back()));
   Tensor part = value;
   for (size_t at = slot.chain.size(); at-- > 0;) {
     const ViewLink& link = slot.chain[at];
     const ops::Row* row = ops::row_of(*link.op);
-    TENON_CHECK(row && row->view.scatter, "[{}] writing through this view cannot be captured: clone it first",
-                link.op->brief_name());
     dispatch::Values args;
     args.push_back(dispatch::Value(wholes[at]));
     for (size_t arg = 1; arg < link.args.size(); ++arg) args.push_back(link.args[arg]);
     part = row->view.scatter(wholes[at], part, ops::Arguments(*link.op, args));
   }
-  slot.storage->value = part;
+  return part;
+}
+
+// The same by the places of the part, which are different ones although a view on the way shows them twice.
+Tensor put_at_places(const FunctionalSlot& slot, const Tensor& outer, const Tensor& value) {
+  static const dispatch::Operator& view = dispatch::find_operator("aten::_strided_view");
+  const Tensor& whole = slot.storage->value;
+  Tensor self = fake::make(whole.sym_sizes(), slot.storage->strides, whole.dtype(), whole.device());
+  SymInts sizes = outer.sym_sizes(), strides = outer.sym_strides();
+  SymInt offset = outer.sym_storage_offset();
+  const dispatch::Value args[] = {dispatch::Value(self), dispatch::Value(sizes), dispatch::Value(strides),
+                                  dispatch::Value(offset)};
+  return ops::row_of(view)->view.scatter(whole, value, ops::Arguments(view, args));
+}
+
+// The tensor `outer` now stands for `value`, and so does its part of the whole.
+void write(const Tensor& outer, FunctionalSlot& slot, const Tensor& value) {
+  slot.storage->value = has_inverse(slot.chain) ? put_back(slot, value) : put_at_places(slot, outer, value);
   slot.value = value;
   slot.generation = ++slot.storage->generation;
 }
@@ -153,12 +178,75 @@ void run_inplace(const ops::Row& row, dispatch::Call& call) {
                                     dispatch::Value(false), dispatch::Value()};
     value = dispatch::call_boxed(to, args)[0].take_tensor();
   }
-  write(*slot, value);
+  write(self, *slot, value);
   call.results.push_back(std::move(self));
+}
+
+// Memories that several tensors among the arguments look into, one of which is written.
+std::vector<FunctionalStorage*> shared_memories(const dispatch::Call& call) {
+  std::vector<std::pair<FunctionalStorage*, int>> seen;
+  std::vector<FunctionalStorage*> written, shared;
+  std::vector<int> mutated = call.op.schema().mutated_arguments();
+  for (size_t at = 0; at < call.args.size(); ++at)
+    call.args[at].each_tensor([&](const Tensor& tensor) {
+      FunctionalSlot* slot = functional_slot(tensor);
+      if (!slot) return;
+      FunctionalStorage* storage = slot->storage.get();
+      auto found = std::find_if(seen.begin(), seen.end(), [&](const auto& each) { return each.first == storage; });
+      if (found == seen.end()) found = seen.insert(seen.end(), {storage, 0});
+      ++found->second;
+      if (std::find(mutated.begin(), mutated.end(), static_cast<int>(at)) != mutated.end()) written.push_back(storage);
+    });
+  for (const auto& [storage, count] : seen)
+    if (count > 1 && std::find(written.begin(), written.end(), storage) != written.end()) shared.push_back(storage);
+  return shared;
+}
+
+// Arguments that share memory: the operator runs on views of one copy of it.
+void run_custom_aliased(dispatch::Call& call, const std::vector<FunctionalStorage*>& shared) {
+  std::vector<Tensor> bases;
+  for (const FunctionalStorage* storage : shared) bases.push_back(laid_out(storage->value, storage->strides));
+  // Tensors that are written and share nothing are bases of their own.
+  std::vector<FunctionalStorage*> memories = shared;
+  std::vector<int> mutated = call.op.schema().mutated_arguments();
+  for (int at : mutated)
+    call.args[static_cast<size_t>(at)].each_tensor([&](const Tensor& tensor) {
+      FunctionalSlot* slot = functional_slot(tensor);
+      if (!slot) return;
+      FunctionalStorage* storage = slot->storage.get();
+      if (std::find(memories.begin(), memories.end(), storage) != memories.end()) return;
+      memories.push_back(storage);
+      bases.push_back(laid_out(storage->value, storage->strides));
+    });
+  SymInts places;
+  dispatch::Values args = unwrap(call.args);
+  for (const dispatch::Value& arg : call.args)
+    arg.each_tensor([&](const Tensor& tensor) {
+      if (!tensor.defined()) return;
+      Place place;
+      FunctionalSlot* slot = functional_slot(tensor);
+      auto found = slot ? std::find(memories.begin(), memories.end(), slot->storage.get()) : memories.end();
+      if (found != memories.end())
+        place = {found - memories.begin(), tensor.sym_sizes(), tensor.sym_strides(), tensor.sym_storage_offset()};
+      append(places, place);
+    });
+  args.push_back(dispatch::Value(bases).own());
+  args.push_back(dispatch::Value(places).own());
+  dispatch::Results results = dispatch::call_boxed(*aliased_form(call.op), args);
+  const size_t own = call.op.schema().returns.size();
+  for (size_t at = 0; at < own; ++at)
+    call.results.push_back(results[at].map_tensors([](const Tensor& tensor) { return to_functional(tensor); }));
+  size_t next = 0;
+  results[own].each_tensor([&](const Tensor& tensor) {
+    memories[next]->value = tensor;
+    ++memories[next++]->generation;
+  });
 }
 
 // A custom operator that writes to arguments: its functional form gives what they become.
 void run_custom_inplace(dispatch::Call& call) {
+  if (std::vector<FunctionalStorage*> shared = shared_memories(call); !shared.empty())
+    return run_custom_aliased(call, shared);
   dispatch::OperatorRef form = functional_form(call.op);
   dispatch::Results results = dispatch::call_boxed(*form, unwrap(call.args));
   size_t own = call.op.schema().returns.size();
@@ -175,7 +263,7 @@ void run_custom_inplace(dispatch::Call& call) {
       FunctionalSlot* slot = functional_slot(written[at]);
       TENON_ASSERT(slot, "{} of a tensor that is not functional", call.op.name());
       synchronise(*slot);
-      write(*slot, values[at]);
+      write(written[at], *slot, values[at]);
     }
   }
 }

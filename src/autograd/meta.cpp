@@ -73,7 +73,7 @@ void rebase_history(const Tensor& tensor, const Ref<Node>& node, int self_edge) 
   }
   ViewInfo& view = *meta.view;
   node->add_input(tensor);
-  Ref<Node> outer = make_ref<CopySlices>(view.base, view.chain, node, self_edge);
+  Ref<Node> outer = make_ref<CopySlices>(view.base, with_inverse(view.base, tensor, view.chain), node, self_edge);
   if (auto* row_node = dynamic_cast<RowNode*>(node.get())) row_node->set_outer(outer, view.chain);
   set_history(view.base, {outer, 0});
   view.version = -1;  // its own history comes from the base's, whether or not the version moved

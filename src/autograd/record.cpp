@@ -81,10 +81,8 @@ void mark_view(const Tensor& view, const Tensor& self, Ref<RecordedCall> recorde
   if (from && from->view && recorded->row->view.of_storage) {
     // Places are counted from the base, which may have elements there that `self` has not.
     info->base = from->view->base;
-    dispatch::Values of_base = recorded->arguments;
-    of_base[0] = Value(info->base);
-    of_base[3] = Value(of_base[3].sym_int() + self.sym_storage_offset() - info->base.sym_storage_offset()).own();
-    info->chain = make_ref<ViewStep>(make_ref<RecordedCall>(*recorded->row, of_base), nullptr);
+    info->chain = make_ref<ViewStep>(
+        recorded_by_places(info->base, view.sym_sizes(), view.sym_strides(), view.sym_storage_offset()), nullptr);
     info->made_without_grad = without_grad || from->view->made_without_grad;
   } else if (from && from->view) {
     info->base = from->view->base;

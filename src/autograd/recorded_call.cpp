@@ -65,9 +65,7 @@ Tensor ViewStep::replay(const Tensor& base) const {
 }
 
 Tensor ViewStep::scatter(const Tensor& base, const Tensor& view) const {
-  TENON_CHECK(call->row->view.scatter,
-              "[{}] a view made by {} cannot be changed in place and differentiated: clone it first",
-              call->row->schema.name, call->row->schema.name);
+  TENON_ASSERT(call->row->view.scatter, "{} has no inverse", call->row->schema.name);
   dispatch::Values values = with_self(*call, base);
   return call->row->view.scatter(base, view, ops::Arguments(*call->row->op, values));
 }
@@ -86,6 +84,23 @@ std::vector<const ViewStep*> steps_of(const ViewStep* last) {
   for (const ViewStep* step = last; step; step = step->previous.get()) steps.push_back(step);
   std::reverse(steps.begin(), steps.end());
   return steps;
+}
+
+Ref<RecordedCall> recorded_by_places(const Tensor& base, const SymInts& sizes, const SymInts& strides,
+                                     const SymInt& storage_offset) {
+  static const ops::Row& row = *ops::row_of(dispatch::find_operator("aten::_strided_view"));
+  SymInt offset = storage_offset - base.sym_storage_offset();
+  const dispatch::Value args[] = {dispatch::Value(base), dispatch::Value(sizes), dispatch::Value(strides),
+                                  dispatch::Value(offset)};
+  return make_ref<RecordedCall>(row, args);
+}
+
+Ref<ViewStep> with_inverse(const Tensor& base, const Tensor& view, const Ref<ViewStep>& chain) {
+  for (const ViewStep* step = chain.get(); step; step = step->previous.get())
+    if (!step->call->row->view.scatter)
+      return make_ref<ViewStep>(
+          recorded_by_places(base, view.sym_sizes(), view.sym_strides(), view.sym_storage_offset()), nullptr);
+  return chain;
 }
 
 }  // namespace tenon::autograd

@@ -25,6 +25,10 @@ struct RecordedCall final : public Counted {
   size_t argument_index(std::string_view name) const;  // an InternalError if there is none
 };
 
+// The call that makes a view of `base` by its geometry alone.
+Ref<RecordedCall> recorded_by_places(const Tensor& base, const SymInts& sizes, const SymInts& strides,
+                                     const SymInt& storage_offset);
+
 // A view row applied to a tensor: one step from a base to a view.
 struct ViewStep final : public Counted {
   ViewStep(Ref<RecordedCall> its_call, Ref<ViewStep> before) : call(std::move(its_call)), previous(std::move(before)) {}
@@ -43,5 +47,8 @@ struct ViewStep final : public Counted {
 
 // From the base on.
 std::vector<const ViewStep*> steps_of(const ViewStep* last);
+// The same way from the base to `view`, each step of which can be gone back: through a view that shows one element
+// several times (expand, unfold) it is one step by places in memory.
+Ref<ViewStep> with_inverse(const Tensor& base, const Tensor& view, const Ref<ViewStep>& chain);
 
 }  // namespace tenon::autograd

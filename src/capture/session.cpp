@@ -20,14 +20,24 @@ using dispatch::Value;
 
 bool is_item(const dispatch::Operator& op) { return op.brief_name() == "_local_scalar_dense"; }
 
-// A custom operator becomes a node if everything that it does shows in its tensors.
+bool is_number(const schema::Type& type) {
+  return type.kind == schema::Kind::Int || type.kind == schema::Kind::SymInt || type.kind == schema::Kind::Float ||
+         type.kind == schema::Kind::Bool;
+}
+
+// A custom operator becomes a node if everything that it does shows in its tensors and numbers.
 std::optional<std::string> cannot_be_recorded(const dispatch::Operator& op) {
   for (const schema::Argument& result : op.schema().returns)
-    if (!result.type.is_tensor_like())
+    if (!result.type.is_tensor_like() && !is_number(result.type))
       return fmt::format("{} returns a {}, which cannot be recorded", op.name(), result.type.str());
   if (op.schema().returns.empty() && !op.schema().is_mutable())
     return fmt::format("{} returns nothing and writes to nothing, so that it can only have side effects", op.name());
   return std::nullopt;
+}
+
+Tensor as_tensor(const Scalar& number) {
+  if (number.is_real()) return tensor(number.to_double(), kFloat64);
+  return number.kind() == Scalar::Kind::Bool ? tensor(number.to_bool()) : tensor(number.to_int());
 }
 
 void capture_call(dispatch::Call& call) {
@@ -239,7 +249,8 @@ void Session::record_call(dispatch::Call& call) {
     return;
   }
   if (const ops::Row* row = ops::row_of(call.op); row && row->captured_in_parts) return record_parts(*row, call);
-  if (!ops::row_of(call.op) && !call.op.is_composite_implicit()) {
+  const bool is_row = ops::row_of(call.op) || call.op.is_composite_implicit();
+  if (!is_row) {
     if (dispatch::has_tag(call.op, dispatch::Tag::inplace_view))
       throw GraphBreak(fmt::format("{} moves a tensor to other memory", call.op.name()));
     if (std::optional<std::string> why = cannot_be_recorded(call.op)) return call_between(std::move(*why), call);
@@ -258,6 +269,12 @@ void Session::record_call(dispatch::Call& call) {
           fmt::format("dynamic shape operator: {}; with capture_dynamic_output_shape_ops it would be captured",
                       call.op.name()),
           call);
+    } catch (const fake::NeedsData&) {
+      if (is_row || options_.scalar_outputs) throw;
+      (void)env_->take_fresh();
+      call.results.clear();
+      return call_between(
+          fmt::format("{} gives a number; with capture_scalar_outputs it would be a symbol", call.op.name()), call);
     }
   }
   graph::Node& node =
@@ -532,7 +549,7 @@ void Session::call_between(std::string why, dispatch::Call& call) {
   }
   int lists = 0;
   for (const schema::Argument& result : call.op.schema().returns) {
-    if (!result.type.is_tensor_like()) throw GraphBreak(std::move(why));
+    if (!result.type.is_tensor_like() && !is_number(result.type)) throw GraphBreak(std::move(why));
     lists += result.type.is_list() ? 1 : 0;
   }
   if (lists > 1) throw GraphBreak(std::move(why));
@@ -544,13 +561,19 @@ void Session::call_between(std::string why, dispatch::Call& call) {
           real.push_back(
               arg.map_tensors([&](const Tensor& tensor) { return tensor.defined() ? tensors[next++] : tensor; }));
         std::vector<Tensor> made;
-        for (const Value& result : dispatch::call_boxed(*op, real))
+        for (const Value& result : dispatch::call_boxed(*op, real)) {
           result.each_tensor([&](const Tensor& tensor) { made.push_back(tensor); });
+          if (result.is_number()) made.push_back(as_tensor(result.scalar()));
+        }
         return made;
       });
   // All that is not a single tensor belongs to the list, of which there is one at most.
   size_t next = 0, in_list = results.size() - (call.op.schema().returns.size() - static_cast<size_t>(lists));
   for (const schema::Argument& result : call.op.schema().returns) {
+    if (is_number(result.type)) {
+      call.results.push_back(Value(read_item(results[next++])).own());
+      continue;
+    }
     if (!result.type.is_list()) {
       call.results.push_back(Tensor(results[next++]));
       continue;

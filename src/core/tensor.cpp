@@ -148,6 +148,8 @@ void note_rebind(TensorImpl& held) {
   held.rebinds.fetch_add(1, std::memory_order_relaxed);
 }
 
+void undefined_tensor(const char* asked) { fail("[{}] expected a tensor, got an undefined one", asked); }
+
 void wrong_data_type(const Tensor& tensor, Dtype asked) {
   fail("[data] expected a tensor of {}, got {}", name(asked), tensor.description());
 }

@@ -208,7 +208,7 @@ int64_t symbol_bits(const dispatch::Value& number) {
 int64_t bound_value(const Binding& binding, std::span<const dispatch::Value> results, std::span<const Tensor> outputs) {
   auto dim = static_cast<size_t>(binding.dim);
   switch (binding.kind) {
-    case Binding::Kind::Item: return symbol_bits(results[0]);
+    case Binding::Kind::Item: return symbol_bits(results[dim]);
     case Binding::Kind::Size: return outputs[static_cast<size_t>(binding.output)].sizes()[dim];
     case Binding::Kind::Stride: return outputs[static_cast<size_t>(binding.output)].strides()[dim];
     case Binding::Kind::Offset: return outputs[static_cast<size_t>(binding.output)].storage_offset();

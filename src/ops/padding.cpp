@@ -46,13 +46,13 @@ Lane padded_element(Element& e) {
     if (!cut_before || !cut_after) {
       Lane position = b.index(place), here = (position >= b.index(zero)) & (position < b.index(e.integer(size)));
       inside = inside.defined() ? inside & here : here;
-      // Reads in the border are clamped into the tensor and not used.
+      // Coordinates in the border are clamped into the tensor, and nothing is read there.
       place = max(zero, min(e.integer(size) - 1, place));
     }
     at.push_back(place);
   }
-  Lane x = e.load(self, at);
-  return inside.defined() ? select(inside, x, value) : x;
+  if (!inside.defined()) return e.load(self, at);
+  return b.choose(inside, [&] { return e.load(self, at); }, [&] { return value; });
 }
 
 SymInts negated(SymInts numbers) {

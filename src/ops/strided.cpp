@@ -9,6 +9,7 @@
 #include <tenon/sym/size_rules.h>
 
 #include <algorithm>
+#include <numeric>
 
 namespace tenon::ops {
 namespace {
@@ -203,6 +204,44 @@ std::optional<Ints> dense_order(const SymInts& sizes, const SymInts& strides) {
   return order;
 }
 
+namespace {
+
+// Whether a step of one dimension is `along` steps of another, both within their sizes.
+bool step_over_each_other(const SymInt& outer_size, const SymInt& outer, const SymInt& inner_size,
+                          const SymInt& inner) {
+  if (outer.is_symbolic() || inner.is_symbolic()) {
+    if (outer.same(inner)) return decide_or(outer_size > 1, false) && decide_or(inner_size > 1, false);
+    SymInt along = outer / inner;
+    if (along.is_symbolic() || !statically_true(inner * along == outer)) return false;
+    return along.plain() > 0 && decide_or(outer_size > 1, false) && decide_or(inner_size > along, false);
+  }
+  int64_t common = std::gcd(outer.plain(), inner.plain());
+  return decide_or(outer_size > inner.plain() / common, false) && decide_or(inner_size > outer.plain() / common, false);
+}
+
+}  // namespace
+
+void check_places_differ(std::string_view op_name, const SymInts& sizes, const SymInts& strides) {
+  bool once = true;
+  for (size_t a = 0; once && a < sizes.size(); ++a) {
+    if (is_one(sizes[a])) continue;
+    if (is_zero(strides[a])) {
+      once = expect(sizes[a] <= 1);
+      continue;
+    }
+    for (size_t b = 0; once && b < a; ++b)
+      once = is_one(sizes[b]) || is_zero(strides[b]) ||
+             !(step_over_each_other(sizes[a], strides[a], sizes[b], strides[b]) ||
+               step_over_each_other(sizes[b], strides[b], sizes[a], strides[a]));
+  }
+  // Of nothing there are no two.
+  for (size_t dim = 0; !once && dim < sizes.size(); ++dim) once = decide_or(sizes[dim] == 0, false);
+  TENON_CHECK(once,
+              "[{}] unsupported operation: more than one element of the written-to tensor refers to a single memory "
+              "location. Please clone() the tensor before performing the operation.",
+              op_name);
+}
+
 OPS(strided) {
   // Example: as_strided(x, {2, 2}, {1, 2}, 1);
   op("as_strided(Tensor(a) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor(a)")
@@ -257,7 +296,8 @@ OPS(strided) {
         if (is_empty(sizes)) return nothing;
         Expr place = place_of(e, stride.size(), stride, e.arguments()["offset"].sym_int());
         Found found = find(e, place, sizes, e.arguments()["self_stride"].sym_ints(), e.arguments()["order"].ints());
-        return select(found.there, cast(e.load(self, found.index), e.dtype()), nothing);
+        return e.builder().choose(
+            found.there, [&] { return cast(e.load(self, found.index), e.dtype()); }, [&] { return nothing; });
       })
       .shape([](const Arguments& arguments) {
         const Tensor& self = arguments.tensor("self");
@@ -280,7 +320,8 @@ OPS(strided) {
         Expr place = place_of(e, index.size(), self_stride, -e.arguments()["offset"].sym_int());
         Found found =
             find(e, place, src.sym_sizes(), e.arguments()["stride"].sym_ints(), e.arguments()["order"].ints());
-        return select(found.there, e.load(src, found.index), e.load(self, index));
+        return e.builder().choose(
+            found.there, [&] { return e.load(src, found.index); }, [&] { return e.load(self, index); });
       })
       .shape([](const Arguments& arguments) {
         const Tensor& self = arguments.tensor("self");

@@ -272,18 +272,37 @@ class Emitter final {
   // ---- Expressions
   // --------------------------------------------------------------------------------------------------------
 
-  using MemoKey = std::pair<ValueId, std::vector<const sym::ExprNode*>>;
+  // A value, where it is read, and the condition under which it was made (loop::kNone: any).
+  struct MemoKey {
+    ValueId id;
+    std::vector<const sym::ExprNode*> index;
+    loop::ValueId condition;
+    auto operator<=>(const MemoKey&) const = default;
+  };
 
-  static MemoKey memo_key(ValueId id, std::span<const Expr> index) {
-    MemoKey key{id, {}};
-    for (const Expr& each : index) key.second.push_back(each.node());
+  MemoKey memo_key(ValueId id, std::span<const Expr> index) const {
+    std::span<const Lane> conditions = builder_.conditions();
+    MemoKey key{id, {}, conditions.empty() ? loop::kNone : conditions.back().id()};
+    for (const Expr& each : index) key.index.push_back(each.node());
     return key;
   }
 
-  const Lane* remembered(const MemoKey& key) const {
-    for (size_t depth = memo_.size(); depth-- > 0;)
-      if (auto found = memo_[depth].find(key); found != memo_[depth].end()) return &found->second;
+  const Lane* remembered(MemoKey key) const {
+    // Made under a condition around this one it serves too.
+    std::span<const Lane> conditions = builder_.conditions();
+    for (size_t around = 0; around <= conditions.size(); ++around) {
+      key.condition = around == 0 ? loop::kNone : conditions[around - 1].id();
+      for (size_t depth = memo_.size(); depth-- > 0;)
+        if (auto found = memo_[depth].find(key); found != memo_[depth].end()) return &found->second;
+    }
     return nullptr;
+  }
+
+  // Indices are clamped to elements that exist, if one does.
+  bool never_empty(ValueId id) {
+    for (const SymInt& size : graph_.meta(id).sym_sizes())
+      if (builder_pool().range(to_kernel(size)).min < 1) return false;
+    return true;
   }
 
   // The value of one element.
@@ -300,7 +319,8 @@ class Emitter final {
     ValueId base = state.base;
     const ValueState& memory = schedule_.state(base);
     if (schedule_.is_input(base) || (memory.root && !in_group(base)))
-      return builder_.load(buffer_of(base, loop::BufferRole::In), address(id, index));
+      return builder_.load(buffer_of(base, loop::BufferRole::In), address(id, index),
+                           !builder_.conditions().empty() && never_empty(base));
     if (state.source != graph::kNoValue) return emit(state.source, source_index(id, index));
     if (in_group(id)) {
       if (index != own_index(id))

@@ -209,8 +209,8 @@ class Planner {
     release(at);
   }
 
-  // What the node has found out of its data is known from here on.
-  void plan_bindings(const Node& node) {
+  // What the node has found out of its data is known from here on. `numbers`: slots of the numbers among its results.
+  void plan_bindings(const Node& node, const std::map<int32_t, runtime::Slot>& numbers = {}) {
     if (node.binds.empty()) return;
     int phase = ++phases_;
     for (const graph::Binding& binding : node.binds) {
@@ -220,7 +220,8 @@ class Planner {
       switch (binding.kind) {
         case graph::Binding::Kind::Item:
           plan_->steps.push_back(
-              runtime::BindStep{Kind::Item, binding.symbol, slot(std::get<ValueId>(node.args[0])), 0});
+              runtime::BindStep{Kind::Item, binding.symbol,
+                                is_item(node) ? slot(std::get<ValueId>(node.args[0])) : numbers.at(binding.dim), 0});
           break;
         case graph::Binding::Kind::Size:
           plan_->steps.push_back(runtime::BindStep{Kind::Size, binding.symbol, output(), binding.dim});
@@ -305,8 +306,14 @@ class Planner {
         row->opaque.cpu(ops::Arguments(*node.op, values), outputs);
       };
     std::vector<runtime::Slot> outputs = step.outputs;
+    std::map<int32_t, runtime::Slot> numbers;
+    if (!row)
+      for (size_t at = 0; at < node.op->schema().returns.size(); ++at)
+        if (!node.op->schema().returns[at].type.is_tensor_like())
+          step.outputs.push_back(numbers[static_cast<int32_t>(at)] = next_slot_++);
     plan_->steps.push_back(std::move(step));
-    plan_bindings(node);
+    plan_bindings(node, numbers);
+    for (const auto& [result, slot] : numbers) plan_->steps.push_back(runtime::FreeStep{slot});
     if (!row) check_like_fakes(node, std::move(outputs));
   }
 
@@ -355,21 +362,29 @@ class Planner {
     return values;
   }
 
+  static Tensor held(const Scalar& number) {
+    if (number.is_real()) return tensor(number.to_double(), kFloat64);
+    return number.kind() == Scalar::Kind::Bool ? tensor(number.to_bool()) : tensor(number.to_int());
+  }
+
   // A call through the dispatcher; its results take their slots as they are.
   decltype(runtime::CallStep::run) custom_call(const Node& node) {
     return [node](std::span<const Tensor> inputs, std::span<Tensor> outputs, std::span<const int64_t> integers) {
       dispatch::Values values = fill(node, inputs, integers);
       dispatch::ExcludeKeys below(KeySet{DispatchKey::Autograd, DispatchKey::ADInplaceOrView, DispatchKey::Capture});
       dispatch::Results results = dispatch::call_boxed(*node.op, values);
-      size_t at = 0;
-      for (const dispatch::Value& result : results)
+      // Tensors first, then the numbers, as tensors of one element.
+      const size_t tensors = node.outputs.size();
+      size_t at = 0, number = tensors;
+      for (const dispatch::Value& result : results) {
         result.each_tensor([&](const Tensor& tensor) {
-          TENON_CHECK(at < outputs.size(), "[{}] gave more tensors than its fake implementation ({})", node.op->name(),
-                      outputs.size());
+          TENON_CHECK(at < tensors, "[{}] gave more tensors than its fake implementation ({})", node.op->name(),
+                      tensors);
           outputs[at++] = tensor;
         });
-      TENON_CHECK(at == outputs.size(), "[{}] gave {} tensors, its fake implementation {}", node.op->name(), at,
-                  outputs.size());
+        if (result.is_number() && number < outputs.size()) outputs[number++] = held(result.scalar());
+      }
+      TENON_CHECK(at == tensors, "[{}] gave {} tensors, its fake implementation {}", node.op->name(), at, tensors);
     };
   }
 

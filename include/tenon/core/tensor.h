@@ -90,6 +90,8 @@ namespace core {
 // The user's program gave another tensor to a variable that held this one. (Not what our own code does with its
 // variables.)
 void note_rebind(TensorImpl& held);
+// "[dtype] expected a tensor, got an undefined one"
+[[noreturn]] void undefined_tensor(const char* asked);
 }  // namespace core
 
 class Tensor {
@@ -118,7 +120,9 @@ class Tensor {
   const Ref<TensorImpl>& ref() const { return impl_; }
   // The same tensor, not equal values.
   bool is(const Tensor& other) const { return impl_ == other.impl_; }
-  bool is_same_storage(const Tensor& other) const { return impl_->storage == other.impl_->storage; }
+  bool is_same_storage(const Tensor& other) const {
+    return given("is_same_storage").storage == other.given("is_same_storage").storage;
+  }
 
   //   Tensor column = x.select(1, 2);                      // [2], every third element from the third on
   //   int64_t rank = column.dim(), rows = column.sizes()[0], step = column.strides()[0];
@@ -137,17 +141,17 @@ class Tensor {
   SymInt size(int64_t dim) const;
   SymInt stride(int64_t dim) const;
   SymInt numel() const;
-  bool has_symbolic_sizes() const { return impl_->symbolic != nullptr; }
+  bool has_symbolic_sizes() const { return given("has_symbolic_sizes").symbolic != nullptr; }
   // Answered without guards where possible.
   bool is_contiguous() const;
   //   bool usual = x.dtype() == kFloat32 && x.device() == kCPU && x.is_floating_point() && !x.is_fake();
   //   int64_t bytes = x.numel().plain() * x.element_size();
   //   x.add_(1);
   //   int64_t writes = x.version();  // 1 more than before
-  Dtype dtype() const { return impl_->dtype; }
-  Device device() const { return impl_->device; }
+  Dtype dtype() const { return given("dtype").dtype; }
+  Device device() const { return given("device").device; }
   bool is_floating_point() const { return is_floating(dtype()); }
-  bool is_fake() const { return impl_->keys.has(DispatchKey::Fake); }
+  bool is_fake() const { return given("is_fake").keys.has(DispatchKey::Fake); }
   int64_t version() const;
   int64_t element_size() const { return size_of(dtype()); }
 
@@ -222,6 +226,11 @@ class Tensor {
   const Tensor& operator/=(const Scalar& other) const;
 
  private:
+  const TensorImpl& given(const char* asked) const {
+    if (!impl_) [[unlikely]]
+      core::undefined_tensor(asked);
+    return *impl_;
+  }
   template <typename T>
   static T number_as(const Scalar& number) {
     if constexpr (std::is_same_v<T, Scalar>)
