@@ -72,7 +72,7 @@ inline void run_custom(dispatch::Call& call) {
 inline dispatch::Operator& custom_operator(const std::string& schema) {
   static std::map<std::string, std::shared_ptr<library::detail::CustomOpState>> known;
   std::shared_ptr<library::detail::CustomOpState>& state = known[schema];
-  if (state) return library::detail::operator_of(*state);
+  if (state) return library::detail::operator_of(state.get());
   schema::Schema parsed = schema::parse(fmt::format("_fuzz::operator_{}{}", known.size(), schema));
   bool differentiable = !parsed.is_mutable() && !parsed.returns.empty() &&
                         parsed.returns[0].type.kind == schema::Kind::Tensor &&
@@ -89,7 +89,7 @@ inline dispatch::Operator& custom_operator(const std::string& schema) {
                                     return result;
                                   },
                                   nullptr});
-  return library::detail::operator_of(*state);
+  return library::detail::operator_of(state.get());
 }
 
 }  // namespace detail
