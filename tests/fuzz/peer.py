@@ -52,8 +52,8 @@ NAMES = dict(
     zero_=lambda x: x.zero_(), sin_=lambda x: x.sin_(), relu_=lambda x: x.relu_(), constant_pad_nd=aten.constant_pad_nd,
     int=int, float=float)
 for name in ("sin cos tanh sigmoid erf relu abs exp log sqrt rsqrt sign reciprocal logical_not isnan pow full_like "
-             "maximum minimum where logical_and transpose unsqueeze reshape cat masked_select nonzero amax amin mm matmul t "
-             "index_select ones_like min max").split():
+             "maximum minimum where logical_and transpose unsqueeze reshape cat masked_select nonzero amax amin "
+             "mm matmul t index_select ones_like min max").split():
     NAMES[name] = getattr(torch, name)
 
 
