@@ -47,12 +47,13 @@ NAMES = dict(
     positives=lambda x: (flat(x) > 0.1).sum().item(),
     positive_rows=lambda x: torch.nonzero(flat(x) > 0.1).squeeze(1),
     first_number=lambda x: x.to(torch.float64).flatten()[:1].amax(),
-    add_=lambda x, y: x.add_(y), mul_=lambda x, y: x.mul_(y), copy_=lambda x, y: x.copy_(y), fill_=lambda x, y: x.fill_(y),
+    add_=lambda x, y: x.add_(y), mul_=lambda x, y: x.mul_(y), copy_=lambda x, y: x.copy_(y),
+    fill_=lambda x, y: x.fill_(y),
     zero_=lambda x: x.zero_(), sin_=lambda x: x.sin_(), relu_=lambda x: x.relu_(), constant_pad_nd=aten.constant_pad_nd,
     int=int, float=float)
-for name in ("sin cos tanh sigmoid erf relu abs exp log sqrt rsqrt sign reciprocal logical_not isnan pow full_like maximum "
-             "minimum where logical_and transpose unsqueeze reshape cat masked_select nonzero amax amin mm matmul t "
-             "index_select ones_like min max").split():
+for name in ("sin cos tanh sigmoid erf relu abs exp log sqrt rsqrt sign reciprocal logical_not isnan pow full_like "
+             "maximum minimum where logical_and transpose unsqueeze reshape cat masked_select nonzero amax amin "
+             "mm matmul t index_select ones_like min max").split():
     NAMES[name] = getattr(torch, name)
 
 
@@ -109,8 +110,8 @@ def look(when, world, results, say):
     for at, tensor in enumerate(everything):
         shares = storages.index(storages[at])
         distance = tensor.storage_offset() - everything[shares].storage_offset()
-        say(f"{when} {names[at]}|{','.join(map(str, tensor.stride()))}|{int(tensor.requires_grad)} {int(tensor.is_leaf)} "
-            f"{shares} {distance}|{tensor_text(tensor)}")
+        say(f"{when} {names[at]}|{','.join(map(str, tensor.stride()))}|"
+            f"{int(tensor.requires_grad)} {int(tensor.is_leaf)} {shares} {distance}|{tensor_text(tensor)}")
 
 
 def weighted_sum(tensor, start):

@@ -60,7 +60,7 @@ std::string to_python(const std::string& text) {
 std::string number(double value) {
   if (std::isnan(value)) return "nan";
   if (std::isinf(value)) return value < 0 ? "-inf" : "inf";
-  return fmt::format("{}", value);
+  return fmt::format("{:#}", value);  // with a point: -0 would be an integer, and lose its sign
 }
 
 const char* boolean(bool value) { return value ? "True" : "False"; }

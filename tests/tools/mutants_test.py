@@ -53,8 +53,9 @@ class Mutants(unittest.TestCase):
 
     def run_tool(self, *words):
         done = subprocess.run(
-            [os.path.join(ROOT, "tools", "mutants"), "--repository", self.repository, "--patches", self.patches, "--build",
-             "mkdir -p build && cp answer build/answer", "--fuzz", "sh fuzzer", *words], capture_output=True, text=True)
+            [os.path.join(ROOT, "tools", "mutants"), "--repository", self.repository, "--patches", self.patches,
+             "--build", "mkdir -p build && cp answer build/answer", "--fuzz", "sh fuzzer", *words],
+            capture_output=True, text=True)
         return done.returncode, done.stdout + done.stderr
 
     def test_a_mutant_is_found(self):
