@@ -94,7 +94,7 @@ TEST(Function, mark_dirty) {
   expect_near(y, {6, 12});
   y.sum().backward();
   expect_near(x.grad(), {6, 6});
-  EXPECT_THAT(error_of([&] { DoubleInPlace::apply(x); }), HasSubstr("in place"));
+  EXPECT_THAT(error_of([&] { DoubleInPlace::apply(x); }), HasSubstr("in-place operation"));
 }
 
 // Two results, of which the second carries no gradient.
