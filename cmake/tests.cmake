@@ -12,6 +12,10 @@ set(TENON_TEST_CACHE ${PROJECT_BINARY_DIR}/test_cache)
 set(TENON_TEST_ENVIRONMENT TENON_CACHE=${TENON_TEST_CACHE} TENON_ORACLE=1 OMP_WAIT_POLICY=passive
   TSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/cmake/tsan_suppressions.txt
   UBSAN_OPTIONS=print_stacktrace=1)
+# A debug build also traces the function again at every cached call.
+if(CMAKE_BUILD_TYPE STREQUAL "Debug")
+  list(APPEND TENON_TEST_ENVIRONMENT TENON_VERIFY_CAPTURE=1)
+endif()
 
 add_library(tests_main OBJECT tests/main.cpp)
 target_link_libraries(tests_main PUBLIC tenon GTest::gtest GTest::gmock PRIVATE tenon_flags)
@@ -93,6 +97,7 @@ tenon_repository_test(every_name_has_an_example ${PROJECT_SOURCE_DIR}/tools/exam
 tenon_repository_test(every_operator_has_an_example ${PROJECT_SOURCE_DIR}/tools/examples check ${TENON_GENERATED_HEADERS})
 tenon_repository_test(examples_test ${PROJECT_SOURCE_DIR}/tests/tools/examples_test.py)
 tenon_repository_test(seeds_counter_test ${PROJECT_SOURCE_DIR}/tests/tools/seeds_test.py)
+tenon_repository_test(mutants_test ${PROJECT_SOURCE_DIR}/tests/tools/mutants_test.py)
 tenon_repository_test(setup_test ${PROJECT_SOURCE_DIR}/tests/tools/setup_test.py)
 tenon_repository_test(bench_report_test ${PROJECT_SOURCE_DIR}/tests/tools/bench_test.py $<TARGET_FILE:tenon_bench>)
 tenon_repository_test(demo_test ${PROJECT_SOURCE_DIR}/tests/tools/demo_test.py $<TARGET_FILE:demo>)

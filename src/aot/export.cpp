@@ -35,7 +35,7 @@ Compiled compile(const graph::Graph& captured, const GraphCompiler& compiler) {
 }
 
 JointGraph export_joint(const graph::Graph& captured, bool with_backward) {
-  JointGraph joint = trace_joint(captured, required_by_metadata(captured), with_backward);
+  JointGraph joint = trace_joint({captured, required_by_metadata(captured), {}, with_backward});
   auto name = [&](int32_t input) {
     return captured.values[static_cast<size_t>(captured.inputs[static_cast<size_t>(input)])].name;
   };

@@ -34,6 +34,7 @@ class Partitioner {
     producer_.assign(graph_.values.size(), -1);
     for (size_t at = 0; at < graph_.nodes.size(); ++at)
       for (ValueId id : graph_.nodes[at].outputs) producer_[static_cast<size_t>(id)] = static_cast<int>(at);
+    find_exposed();
   }
 
   Partition run() {
@@ -62,6 +63,7 @@ class Partitioner {
     for (ValueId id : saved_) {
       auto found = std::find(primals.begin(), primals.end(), id);
       result.saved_inputs.push_back(found == primals.end() ? -1 : static_cast<int32_t>(found - primals.begin()));
+      result.saved_is_results.push_back(exposed_[static_cast<size_t>(memory_of(id))]);
     }
     return result;
   }
@@ -83,6 +85,8 @@ class Partitioner {
       graph::each_reference(node, [&](ValueId id) { any |= backward_[static_cast<size_t>(id)]; });
       for (const graph::Argument& argument : node.args)
         graph::each_symbol(argument, [&](int32_t symbol) { any |= backward_symbols_.contains(symbol); });
+      // A backward that draws random numbers does so when it runs.
+      any |= node.draw >= joint_.forward_draws;
       for (ValueId id : node.outputs) backward_[static_cast<size_t>(id)] = any;
       if (any)
         for (const graph::Binding& binding : node.binds) backward_symbols_.insert(binding.symbol);
@@ -94,6 +98,28 @@ class Partitioner {
     return std::max<int64_t>(1, meta.numel().hint().value_or(4096)) * meta.element_size();
   }
 
+  // The value whose memory a value shows.
+  ValueId memory_of(ValueId id) const {
+    for (int node = producer_[static_cast<size_t>(id)]; node >= 0; node = producer_[static_cast<size_t>(id)]) {
+      const ops::Row* row = ops::row_of(*graph_.nodes[static_cast<size_t>(node)].op);
+      if (!row || row->kind != ops::Kind::View) break;
+      id = std::get<ValueId>(graph_.nodes[static_cast<size_t>(node)].args[0]);
+    }
+    return id;
+  }
+
+  // The caller gets the memory of results, and may change it before backward comes, unless eager keeps it too.
+  void find_exposed() {
+    exposed_.assign(graph_.values.size(), false);
+    for (bool kept : {false, true})
+      for (size_t at = joint_.mutated.size(); at < joint_.forward_outputs; ++at)
+        if (joint_.outputs_kept[at] == kept)
+          graph::each_reference(graph_.outputs[at],
+                                [&](ValueId id) { exposed_[static_cast<size_t>(memory_of(id))] = !kept; });
+  }
+
+  static constexpr int64_t kLastResort = int64_t{1} << 40;
+
   // An input is alive anyway, so that saving it costs less than saving anything else: unless the function writes to it,
   // for which it is copied. One that eager does not keep may be changed by anybody before backward comes: it is kept
   // only if there is no other way.
@@ -101,20 +127,16 @@ class Partitioner {
     auto at = static_cast<size_t>(std::find(graph_.inputs.begin(), graph_.inputs.end(), id) - graph_.inputs.begin());
     if (std::find(joint_.mutated.begin(), joint_.mutated.end(), static_cast<int32_t>(at)) != joint_.mutated.end())
       return 4 * bytes(id);
-    constexpr int64_t kLastResort = int64_t{1} << 40;
     return at < joint_.kept.size() && !joint_.kept[at] ? kLastResort : bytes(id);
   }
 
   // Of values that are as large, one that forward computes for its own sake is better than one made for backward alone.
   // A view of an input is as good as the input, but for being one thing more.
   int64_t cost_of_saving(ValueId id, bool in_forward) const {
-    ValueId memory = id;
-    for (int node = producer_[static_cast<size_t>(id)]; node >= 0; node = producer_[static_cast<size_t>(memory)]) {
-      const ops::Row* row = ops::row_of(*graph_.nodes[static_cast<size_t>(node)].op);
-      if (!row || row->kind != ops::Kind::View) return 4 * bytes(id) + (in_forward ? 0 : 1);
-      memory = std::get<ValueId>(graph_.nodes[static_cast<size_t>(node)].args[0]);
-    }
-    return cost_of_input(memory) + (memory == id ? 0 : 1);
+    ValueId memory = memory_of(id);
+    if (producer_[static_cast<size_t>(memory)] < 0) return cost_of_input(memory) + (memory == id ? 0 : 1);
+    if (exposed_[static_cast<size_t>(memory)]) return kLastResort;
+    return 4 * bytes(id) + (in_forward ? 0 : 1);
   }
 
   std::vector<bool> needed_by_forward() const {
@@ -219,6 +241,7 @@ class Partitioner {
   const Graph& graph_;
   std::vector<int> producer_;           // by value: the node's position, -1 for inputs
   std::vector<bool> backward_;          // by value
+  std::vector<bool> exposed_;           // by value: the caller gets its memory
   std::set<int32_t> backward_symbols_;  // unbacked symbols that the backward part binds
   std::vector<ValueId> saved_;
 };

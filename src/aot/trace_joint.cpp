@@ -1,4 +1,6 @@
-#include <tenon/aot/aot.h>
+#include "overlap.h"
+#include "result_plan.h"
+
 #include <tenon/autograd/engine.h>
 #include <tenon/autograd/grad_mode.h>
 #include <tenon/autograd/meta.h>
@@ -11,147 +13,144 @@
 #include "support/origin.h"
 
 #include <algorithm>
+#include <map>
+#include <set>
 
 namespace tenon::aot {
 namespace {
 
 class JointTracer {
  public:
-  JointTracer(const graph::Graph& captured, const std::vector<bool>& requires_grad, bool grad_enabled)
-      : captured_(captured), requires_grad_(requires_grad), grad_enabled_(grad_enabled), recorder_(captured.env) {}
+  explicit JointTracer(const Program& program)
+      : program_(program), captured_(program.captured), recorder_(captured_.env) {
+    const std::vector<bool>& wanted = program.requires_grad;
+    records_ = program.grad_enabled && std::find(wanted.begin(), wanted.end(), true) != wanted.end();
+  }
 
   JointGraph run() {
     OriginScope nowhere({});
     graph::TraceMode trace(recorder_);
     FunctionalMode functional;
     fake::DynamicSizes sizes(captured_.env);
-    autograd::SetGradMode mode(grad_enabled_);
+    autograd::SetGradMode mode(records_);
     // What backward needs is the value at that time, whatever is written to the tensor afterwards: eager has to refuse
     // that, a graph without mutation has the value.
     autograd::SavedTensorHooksGuard as_saved({[this](const Tensor& tensor) { return std::any(snapshot(tensor)); },
                                               [](const std::any& kept) { return std::any_cast<Tensor>(kept); }});
-    add_inputs();
+    for (size_t at = 0; at < captured_.inputs.size(); ++at) {
+      graph::ValueId id = captured_.inputs[at];
+      bool leaf = program_.leaves.empty() || program_.leaves[at];
+      add_primal(fake::like(captured_.meta(id)), captured_.values[static_cast<size_t>(id)].name,
+                 records_ && program_.requires_grad[at], leaf);
+    }
     std::vector<dispatch::Value> results = run_forward();
-    plan_outputs(results);
-    if (grad_enabled_) run_backward();
+    plan_written();
+    planner_.plan(results);
+    for (size_t level = 0; level < program_.levels.size(); ++level) differentiate(level);
+    joint_.primals = primals_.size();
+    joint_.forward_outputs = forward_.size();
+    find_kept_outputs();
+    forward_nodes_ = recorder_.graph().nodes.size();
+    if (records_ && program_.history) run_backward();
     finish();
     return std::move(joint_);
   }
 
  private:
-  void add_inputs() {
-    joint_.primals = captured_.inputs.size();
-    joint_.kept = requires_grad_;
-    for (size_t at = 0; at < captured_.inputs.size(); ++at) {
-      Tensor inner = fake::like(captured_.meta(captured_.inputs[at]));
-      recorder_.add_input(inner, captured_.values[static_cast<size_t>(captured_.inputs[at])].name, inner);
-      Tensor outer = to_functional(inner);
-      if (requires_grad_[at]) outer.set_requires_grad(true);
-      leaves_.push_back(outer);
-      origins_.emplace_back();
-      if (!requires_grad_[at]) {
-        primals_.push_back(outer);
-        continue;
-      }
+  // An input of the program, and its stand-in in the graph.
+  Tensor add_primal(const Tensor& inner, std::string name, bool requires_grad, bool leaf) {
+    recorder_.add_input(inner, std::move(name), inner);
+    joint_.kept.push_back(requires_grad && leaf);
+    joint_.kept_by_eager.push_back(false);
+    Tensor outer = to_functional(inner);
+    leaves_.push_back(outer);
+    origins_.emplace_back();
+    if (requires_grad) {
+      outer.set_requires_grad(true);
       // A leaf may not be written to, but the function's argument need not be a leaf: the graph works on a stand-in
       // with a history.
-      primals_.push_back(to_functional(inner));
-      origins_.back() = autograd::pass_on(primals_.back(), outer);
+      outer = to_functional(inner);
+      origins_.back() = autograd::pass_on(outer, leaves_.back());
     }
+    primals_.push_back(outer);
+    return outer;
   }
 
   Tensor snapshot(const Tensor& tensor) {
-    if (const FunctionalSlot* slot = functional_slot(tensor); slot && slot->storage->generation == 0)
-      for (size_t at = 0; at < primals_.size(); ++at)
-        if (functional_slot(primals_[at])->storage == slot->storage) joint_.kept[at] = true;
+    if (const FunctionalSlot* slot = functional_slot(tensor)) {
+      saved_.emplace_back(slot->storage, slot->storage->generation);
+      for (size_t at = 0; slot->storage->generation == 0 && at < primals_.size(); ++at)
+        if (functional_slot(primals_[at])->storage == slot->storage) joint_.kept[at] = joint_.kept_by_eager[at] = true;
+    }
     return to_functional(from_functional(tensor));
   }
 
   std::vector<dispatch::Value> run_forward() {
     graph::InterpretOptions options;
+    options.seeds = false;
     OriginScope before(current_origin());
     options.before_node = [&](const graph::Node& node) {
+      seed_before(static_cast<size_t>(&node - captured_.nodes.data()));
       current_origin().module = &node.module;
-      autograd::set_grad_enabled(grad_enabled_ && node.grad_enabled);
+      autograd::set_grad_enabled(node.grad_enabled);
     };
     std::vector<dispatch::Value> results = graph::interpret(captured_, primals_, options);
-    autograd::set_grad_enabled(grad_enabled_);
+    seed_before(captured_.nodes.size());
+    autograd::set_grad_enabled(records_);
     return results;
   }
 
-  int32_t add_forward_output(const Tensor& outer, const Tensor& value) {
-    forward_.push_back(outer);
-    recorder_.graph().outputs.push_back(recorder_.to_argument(dispatch::Value(value)));
-    return static_cast<int32_t>(forward_.size()) - 1;
+  void seed_before(size_t position) {
+    for (size_t next = seeds_.size(); next < captured_.seeds.size() && captured_.seeds[next].position <= position;
+         ++next)
+      seeds_.push_back(recorder_.graph().nodes.size());
   }
 
-  void plan_outputs(const std::vector<dispatch::Value>& results) {
+  // By input: the first operator that writes to it, or to a differentiable view of it, with grad mode on. Eager's
+  // checks of such a write belong to the tensor of the call.
+  std::vector<std::string> seen_writers() const {
+    std::vector<int32_t> input_of(captured_.values.size(), -1);  // that a value is, or looks into as autograd sees it
+    for (size_t at = 0; at < captured_.inputs.size(); ++at)
+      input_of[static_cast<size_t>(captured_.inputs[at])] = static_cast<int32_t>(at);
+    std::vector<std::string> writers(captured_.inputs.size());
+    for (const graph::Node& node : captured_.nodes) {
+      const ops::Row* row = ops::row_of(*node.op);
+      if (row && row->kind == ops::Kind::View && row->differentiable())
+        input_of[static_cast<size_t>(node.outputs[0])] =
+            input_of[static_cast<size_t>(std::get<graph::ValueId>(node.args[0]))];
+      // (An operator that is not in the table has no checks in eager either.)
+      if (!node.grad_enabled || !row) continue;
+      for (int argument : node.op->schema().mutated_arguments())
+        graph::each_reference(node.args[static_cast<size_t>(argument)], [&](graph::ValueId id) {
+          if (int32_t input = input_of[static_cast<size_t>(id)]; input >= 0)
+            if (std::string& writer = writers[static_cast<size_t>(input)]; writer.empty())
+              writer = node.op->schema().name;
+        });
+    }
+    return writers;
+  }
+
+  void plan_written() {
+    std::vector<std::string> writers = seen_writers();
     for (size_t at = 0; at < primals_.size(); ++at)
       if (was_written(primals_[at])) {
         joint_.mutated.push_back(static_cast<int32_t>(at));
-        add_forward_output(primals_[at], from_functional(primals_[at]));
+        joint_.writers.push_back(writers[at]);
+        planner_.add_forward_output(primals_[at], from_functional(primals_[at]));
       }
-    for (const dispatch::Value& result : results) {
-      OutputPlan plan;
-      if (!result.is_tensor()) {
-        plan.kind = OutputPlan::Kind::Number;
-        plan.number = result.own();
-      } else {
-        plan_tensor(result.tensor(), plan);
-      }
-      joint_.outputs.push_back(std::move(plan));
-    }
-    joint_.forward_outputs = forward_.size();
   }
 
-  void plan_tensor(const Tensor& outer, OutputPlan& plan) {
-    FunctionalSlot* slot = functional_slot(outer);
-    TENON_ASSERT(slot, "a result {} that is not functional", outer.description());
-    for (size_t at = 0; at < primals_.size(); ++at) {
-      if (functional_slot(primals_[at])->storage != slot->storage) continue;
-      // The links that lead from the input to its stand-in in the graph are not the user's.
-      size_t own = functional_slot(primals_[at])->chain.size();
-      plan.index = static_cast<int32_t>(at);
-      plan.chain.assign(slot->chain.begin() + static_cast<ptrdiff_t>(own), slot->chain.end());
-      plan.kind = plan.chain.empty() ? OutputPlan::Kind::Input : OutputPlan::Kind::ViewOfInput;
-      if (grad_enabled_ && outer.requires_grad() && is_cut_off(plan.chain)) plan.history = forward_output_of(outer);
-      return;
-    }
-    plan.index = forward_output_of(outer);
-    plan.differentiable = grad_enabled_ && outer.requires_grad();
-  }
-
-  int32_t forward_output_of(const Tensor& outer) {
-    for (size_t at = joint_.mutated.size(); at < forward_.size(); ++at)
-      if (forward_[at].is(outer)) return static_cast<int32_t>(at);
-    return add_forward_output(outer, from_functional_as_shown(outer));
-  }
-
-  // Whether autograd does not follow these views, because one of them (detach) has no gradient.
-  static bool is_cut_off(const std::vector<ViewLink>& chain) {
-    return std::any_of(chain.begin(), chain.end(), [](const ViewLink& link) {
-      const ops::Row* row = ops::row_of(*link.op);
-      return row && !row->differentiable();
-    });
-  }
-
-  // The gradient of an expanded result has elements of its own.
+  // The gradient of a result that overlaps itself has elements of its own.
   static Tensor tangent_like(const Tensor& value) {
-    SymInts sizes = value.sym_sizes(), strides = value.sym_strides();
-    for (const SymInt& stride : strides)
-      if (statically_true(stride == 0))
-        return fake::make(sizes, core::contiguous_strides(sizes.span()), value.dtype(), value.device());
+    SymInts sizes = value.sym_sizes();
+    if (may_overlap(value))
+      return fake::make(sizes, core::contiguous_strides(sizes.span()), value.dtype(), value.device());
     return fake::like(value);
   }
 
-  void run_backward() {
-    std::vector<Tensor> roots, gradients, wanted;
-    std::vector<size_t> which;
-    for (size_t at = 0; at < leaves_.size(); ++at)
-      if (requires_grad_[at]) {
-        wanted.push_back(leaves_[at]);
-        which.push_back(at);
-      }
+  // Forward outputs that have a gradient.
+  std::vector<size_t> differentiable() const {
+    std::vector<size_t> roots;
     for (size_t at = 0; at < forward_.size(); ++at) {
       if (!forward_[at].requires_grad()) continue;
       // A write that autograd did not see (through `detach`, or with grad mode off) leaves the input's history as it
@@ -159,19 +158,114 @@ class JointTracer {
       if (at < joint_.mutated.size() &&
           autograd::grad_fn(forward_[at]) == origins_[static_cast<size_t>(joint_.mutated[at])])
         continue;
-      Tensor value = from_functional(forward_[at]);
-      Tensor inner = tangent_like(value);
+      roots.push_back(at);
+    }
+    return roots;
+  }
+
+  // The results become their gradients, as eager computes them with create_graph.
+  void differentiate(size_t at) {
+    const GradientLevel& level = program_.levels[at];
+    std::vector<size_t> roots = differentiable();
+    TENON_ASSERT(roots.size() == level.given.size(), "{} results have gradients, {} expected", roots.size(),
+                 level.given.size());
+    std::vector<Tensor> wanted, starts, tangents;
+    for (int32_t each : level.of)
+      wanted.push_back(level.of_results ? forward_[roots[static_cast<size_t>(each)]]
+                                        : leaves_[static_cast<size_t>(each)]);
+    for (size_t root = 0; root < roots.size(); ++root) {
+      if (!level.given[root]) continue;
+      starts.push_back(forward_[roots[root]]);
+      tangents.push_back(add_primal(tangent_like(from_functional(starts.back())), fmt::format("given{}_{}", at, root),
+                                    level.requires_grad[root], false));
+    }
+    std::vector<Tensor> gradients = autograd::grad(starts, wanted, tangents, true, true, true);
+    planner_.forget();
+    joint_.reached.clear();
+    std::vector<dispatch::Value> results;
+    for (const Tensor& gradient : gradients) {
+      joint_.reached.push_back(gradient.defined());
+      if (gradient.defined()) results.push_back(dispatch::Value(gradient).own());
+    }
+    planner_.plan(results);
+  }
+
+  void run_backward() {
+    std::vector<Tensor> roots, gradients, wanted;
+    std::vector<size_t> which;
+    for (size_t at = 0; at < leaves_.size(); ++at)
+      if (leaves_[at].requires_grad()) {
+        wanted.push_back(leaves_[at]);
+        which.push_back(at);
+      }
+    for (size_t at : differentiable()) {
+      Tensor inner = tangent_like(from_functional(forward_[at]));
       recorder_.add_input(inner, fmt::format("tangent{}", roots.size()), inner);
       roots.push_back(forward_[at]);
       gradients.push_back(to_functional(inner));
       joint_.tangents.push_back(static_cast<int32_t>(at));
     }
+    joint_.behind.resize(roots.size());
     if (roots.empty() || wanted.empty()) return;
+    find_behind(roots);
     std::vector<Tensor> results = autograd::grad(roots, wanted, gradients, false, false, true);
     for (size_t at = 0; at < results.size(); ++at) {
       if (!results[at].defined()) continue;
       joint_.gradients.push_back(static_cast<int32_t>(which[at]));
       recorder_.graph().outputs.push_back(recorder_.to_argument(dispatch::Value(from_functional(results[at]))));
+    }
+  }
+
+  // Which results were computed from which: the gradient of one goes to, or through, the history of another.
+  void find_behind(const std::vector<Tensor>& roots) {
+    std::map<std::pair<const autograd::Node*, uint32_t>, size_t> known;
+    for (size_t at = 0; at < roots.size(); ++at) {
+      autograd::Edge edge = autograd::gradient_edge(roots[at]);
+      known.emplace(std::pair(edge.node.get(), edge.input_nr), at);
+    }
+    for (size_t at = 0; roots.size() > 1 && at < roots.size(); ++at) {
+      std::set<const autograd::Node*> seen;
+      std::set<size_t> met;
+      std::vector<const autograd::Node*> waiting = {autograd::gradient_edge(roots[at]).node.get()};
+      while (!waiting.empty()) {
+        const autograd::Node* node = waiting.back();
+        waiting.pop_back();
+        if (!seen.insert(node).second) continue;
+        for (const autograd::Edge& edge : node->next_edges()) {
+          if (!edge.valid()) continue;
+          if (auto found = known.find({edge.node.get(), edge.input_nr}); found != known.end())
+            met.insert(found->second);
+          waiting.push_back(edge.node.get());
+        }
+      }
+      for (size_t from : met)
+        if (from != at) joint_.behind[from].push_back(static_cast<int32_t>(at));
+    }
+  }
+
+  void find_kept_outputs() {
+    for (const Tensor& outer : forward_) {
+      const Ref<FunctionalStorage>& storage = functional_slot(outer)->storage;
+      joint_.outputs_kept.push_back(std::any_of(saved_.begin(), saved_.end(), [&](const auto& saved) {
+        return saved.first == storage && saved.second == storage->generation;
+      }));
+    }
+  }
+
+  // Random operators are numbered, dead ones too, before anything is taken out.
+  void number_draws() {
+    std::vector<graph::Node>& nodes = recorder_.graph().nodes;
+    size_t next_seed = 0;
+    for (size_t at = 0; at <= nodes.size(); ++at) {
+      for (; next_seed < seeds_.size() && seeds_[next_seed] <= at; ++next_seed)
+        if (program_.levels.empty()) joint_.random.push_back({captured_.seeds[next_seed].seed});
+      if (at == forward_nodes_) joint_.forward_draws = joint_.draws;
+      if (at == nodes.size()) break;
+      const ops::Row* row = ops::row_of(*nodes[at].op);
+      nodes[at].draw = -1;
+      if (!row || row->kind != ops::Kind::Element || !row->element.random) continue;
+      if (at < forward_nodes_ && joint_.draws >= program_.given_draws) joint_.random.push_back({});
+      nodes[at].draw = joint_.draws++;
     }
   }
 
@@ -202,37 +296,94 @@ class JointTracer {
     graph.nodes = std::move(nodes);
   }
 
+  // The primals that gradients are computed from.
+  void find_read() {
+    graph::Graph gradients = joint_.graph;
+    gradients.outputs.erase(gradients.outputs.begin(),
+                            gradients.outputs.begin() + static_cast<ptrdiff_t>(joint_.forward_outputs));
+    graph::remove_dead_code(gradients);
+    std::vector<bool> used(gradients.values.size());
+    auto use = [&](graph::ValueId id) { used[static_cast<size_t>(id)] = true; };
+    for (const graph::Node& node : gradients.nodes) graph::each_reference(node, use);
+    for (const graph::Argument& output : gradients.outputs) graph::each_reference(output, use);
+    for (size_t at = 0; at < joint_.primals; ++at)
+      joint_.read.push_back(used[static_cast<size_t>(gradients.inputs[at])]);
+  }
+
+  // Which gradients eager computes from a forward output: nodes of backward that read its memory tell.
+  void find_needed() {
+    const graph::Graph& graph = joint_.graph;
+    std::vector<graph::ValueId> memory(graph.values.size());  // by value: the one whose memory it shows
+    for (size_t id = 0; id < memory.size(); ++id) memory[id] = static_cast<graph::ValueId>(id);
+    std::vector<std::set<int32_t>> tangents(graph.values.size());  // by value: those that it depends on
+    std::map<graph::ValueId, std::set<int32_t>> readers;           // by value with memory: tangents of its readers
+    for (size_t at = joint_.primals; at < graph.inputs.size(); ++at)
+      tangents[static_cast<size_t>(graph.inputs[at])] = {static_cast<int32_t>(at - joint_.primals)};
+    for (const graph::Node& node : graph.nodes) {
+      std::set<int32_t> of;
+      graph::each_reference(node, [&](graph::ValueId id) {
+        of.insert(tangents[static_cast<size_t>(id)].begin(), tangents[static_cast<size_t>(id)].end());
+      });
+      graph::each_reference(node, [&](graph::ValueId id) {
+        if (!of.empty()) readers[memory[static_cast<size_t>(id)]].insert(of.begin(), of.end());
+      });
+      const ops::Row* row = ops::row_of(*node.op);
+      bool view = row && row->kind == ops::Kind::View;
+      for (graph::ValueId id : node.outputs) {
+        tangents[static_cast<size_t>(id)] = of;
+        if (view) memory[static_cast<size_t>(id)] = memory[static_cast<size_t>(std::get<graph::ValueId>(node.args[0]))];
+      }
+    }
+    joint_.needed_by.resize(joint_.forward_outputs);
+    for (size_t at = 0; at < joint_.forward_outputs; ++at) {
+      const auto* id = std::get_if<graph::ValueId>(&graph.outputs[at]);
+      if (!id || !joint_.outputs_kept[at]) continue;
+      const std::set<int32_t>& found = readers[memory[static_cast<size_t>(*id)]];
+      joint_.needed_by[at].assign(found.begin(), found.end());
+    }
+  }
+
   void finish() {
+    number_draws();
     joint_.graph = std::move(recorder_.graph());
     joint_.graph.symbols = captured_.symbols;
     joint_.graph.symbols.resize(static_cast<size_t>(captured_.env->pool().symbol_count()));
     release_ignored(joint_.graph);
     // The wrapper too needs numbers that come from data: what binds them must stay.
     size_t outputs = joint_.graph.outputs.size();
+    auto need = [&](const ViewLink& link) {
+      for (const dispatch::Value& arg : link.args) joint_.graph.outputs.push_back(arg);
+    };
     for (const OutputPlan& plan : joint_.outputs) {
       if (plan.kind == OutputPlan::Kind::Number) joint_.graph.outputs.push_back(plan.number);
-      for (const ViewLink& link : plan.chain)
-        for (const dispatch::Value& arg : link.args) joint_.graph.outputs.push_back(arg);
+      for (const ViewLink& link : plan.chain) need(link);
     }
+    for (const RemadeView& view : joint_.remade) need(view.link);
+    for (const RandomEvent& event : joint_.random)
+      if (event.seed) joint_.graph.outputs.push_back(*event.seed);
     graph::remove_dead_code(joint_.graph);
     joint_.graph.outputs.resize(outputs);
     graph::verify(joint_.graph);
+    find_read();
+    find_needed();
   }
 
+  const Program& program_;
   const graph::Graph& captured_;
-  const std::vector<bool>& requires_grad_;
-  bool grad_enabled_;
+  bool records_ = false;  // anything for gradients
   graph::Recorder recorder_;
   std::vector<Tensor> leaves_, primals_;      // functional tensors by input: the leaf, and what the graph works on
   std::vector<Ref<autograd::Node>> origins_;  // by input: the history that its stand-in began with
   std::vector<Tensor> forward_;               // functional tensors by forward output
+  std::vector<std::pair<Ref<FunctionalStorage>, int64_t>> saved_;  // what eager keeps for backward, and when
+  std::vector<size_t> seeds_;  // by seed event of the captured graph: how many nodes were recorded before
+  size_t forward_nodes_ = 0;   // how many nodes were recorded before backward
   JointGraph joint_;
+  ResultPlanner planner_{recorder_, primals_, forward_, joint_};
 };
 
 }  // namespace
 
-JointGraph trace_joint(const graph::Graph& captured, const std::vector<bool>& requires_grad, bool grad_enabled) {
-  return JointTracer(captured, requires_grad, grad_enabled).run();
-}
+JointGraph trace_joint(const Program& program) { return JointTracer(program).run(); }
 
 }  // namespace tenon::aot

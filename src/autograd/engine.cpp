@@ -7,6 +7,7 @@
 #include "autograd/current_walk.h"
 #include "autograd/operation.h"
 #include "autograd/row_node.h"
+#include "support/thread_context.h"
 
 #include <algorithm>
 #include <queue>
@@ -40,24 +41,10 @@ struct State {
   }
 };
 
-const State*& current() {
-  thread_local const State* state = nullptr;
-  return state;
-}
+const State* current() { return support::thread_context.get<const State>(support::ContextSlot::Walk); }
 
-class CurrentState {
- public:
-  explicit CurrentState(const State* state) : before_(std::exchange(current(), state)) {}
-  ~CurrentState() { current() = before_; }
-  CurrentState(const CurrentState&) = delete;
-
- private:
-  const State* before_;
-};
-
-EngineInterceptor& interceptor() {
-  thread_local EngineInterceptor installed;
-  return installed;
+const EngineInterceptor* interceptor() {
+  return support::thread_context.get<const EngineInterceptor>(support::ContextSlot::EngineInterceptor);
 }
 
 // Every node that the roots reach, each after all that it leads to, without recursion.
@@ -137,7 +124,7 @@ std::vector<Tensor> run_node(State& state, Node& node, std::vector<Tensor> gradi
   node.run_tensor_hooks(gradients);
   if (state.selective) {
     const Wanted& wanted = state.wanted[&node];
-    for (auto [nr, at] : wanted.captures) state.captured[at] = gradients[nr];
+    for (auto [nr, at] : wanted.captures) state.captured[at] = node.whole_gradient(nr, gradients);
     if (!wanted.runs) return {};
   }
   for (const PreHook& hook : node.pre_hooks()) {
@@ -176,29 +163,17 @@ void deliver(State& state, const Edge& edge, Tensor gradient) {
 
 bool walk_wants(const Edge& edge) { return !current() || current()->wants(edge.node.get()); }
 
-EngineInterceptor set_engine_interceptor(EngineInterceptor installed) {
-  return std::exchange(interceptor(), std::move(installed));
+InterceptWalks::InterceptWalks(EngineInterceptor asked) : interceptor_(std::move(asked)), before_(interceptor()) {
+  support::thread_context.set(support::ContextSlot::EngineInterceptor, &interceptor_);
 }
-
-namespace {
-
-GradientInterceptor& installed_gradient_interceptor() {
-  thread_local GradientInterceptor installed;
-  return installed;
-}
-
-}  // namespace
-
-GradientInterceptor set_gradient_interceptor(GradientInterceptor installed) {
-  return std::exchange(installed_gradient_interceptor(), std::move(installed));
-}
-const GradientInterceptor& gradient_interceptor() { return installed_gradient_interceptor(); }
+InterceptWalks::~InterceptWalks() { support::thread_context.set(support::ContextSlot::EngineInterceptor, before_); }
 
 std::vector<Tensor> run_walk(const Walk& walk) {
   SetGradMode mode(walk.create_graph);
   State state(walk);
   plan(state);
-  CurrentState installed(&state);
+  support::SwapSlot running(support::ContextSlot::Walk, &state);
+  support::OwnCode own;
 
   auto later = [](const Node* a, const Node* b) { return a->sequence() < b->sequence(); };
   std::priority_queue<Node*, std::vector<Node*>, decltype(later)> ready(later);
@@ -267,10 +242,8 @@ Walk prepare(std::span<const Tensor> roots, std::span<const Tensor> gradients, b
 }
 
 std::vector<Tensor> start(const Walk& walk) {
-  if (interceptor()) {
-    EngineInterceptor installed = interceptor();
-    if (std::optional<std::vector<Tensor>> answer = installed(walk)) return std::move(*answer);
-  }
+  if (const EngineInterceptor* asked = interceptor())
+    if (std::optional<std::vector<Tensor>> answer = (*asked)(walk)) return std::move(*answer);
   return run_walk(walk);
 }
 

@@ -49,8 +49,8 @@ bool AutogradContext::needs_input_grad(size_t at) const {
 }
 
 std::vector<bool> AutogradContext::needs_input_grads(size_t argument) const {
-  TENON_CHECK(argument < counts_.size(), "[needs_input_grads] argument {} of a function with {}", argument,
-              counts_.size());
+  TENON_CHECK_INDEX(argument < counts_.size(), "[needs_input_grads] argument {} of a function with {}", argument,
+                    counts_.size());
   size_t first = 0;
   for (size_t at = 0; at < argument; ++at) first += counts_[at];
   std::vector<bool> needs;

@@ -2,6 +2,7 @@
 
 #include "autograd/copy_slices.h"
 #include "autograd/row_node.h"
+#include "core/effects.h"
 
 #include <mutex>
 
@@ -72,7 +73,7 @@ void rebase_history(const Tensor& tensor, const Ref<Node>& node, int self_edge) 
   }
   ViewInfo& view = *meta.view;
   node->add_input(tensor);
-  Ref<Node> outer = make_ref<CopySlices>(view.base, view.chain, node, self_edge);
+  Ref<Node> outer = make_ref<CopySlices>(view.base, with_inverse(view.base, tensor, view.chain), node, self_edge);
   if (auto* row_node = dynamic_cast<RowNode*>(node.get())) row_node->set_outer(outer, view.chain);
   set_history(view.base, {outer, 0});
   view.version = -1;  // its own history comes from the base's, whether or not the version moved
@@ -100,6 +101,9 @@ void check_inplace(const Tensor& tensor, std::string_view op_name, bool any_inpu
 }
 
 void HookHandle::remove() const {
+  TENON_CHECK(
+      id_ != kInsideCapture,
+      "[remove] a hook that a compiled function registered cannot be removed by it: register and remove it outside");
   if (Ref<TensorHooks> hooks = hooks_.lock())
     std::erase_if(hooks->entries, [&](const TensorHooks::Entry& entry) { return entry.id == id_; });
 }
@@ -107,6 +111,14 @@ void HookHandle::remove() const {
 HookHandle detail::add_hook(const Tensor& tensor, TensorHook hook) {
   TENON_CHECK(tensor.requires_grad(), "[register_hook] expected a tensor that requires grad, got {}",
               tensor.description());
+  if (const core::EffectInterceptor* instead = core::effect_interceptor()) {
+    (*instead)(
+        {"register_hook() registers a hook", {&tensor, 1}, [hook = std::move(hook)](std::span<const Tensor> tensors) {
+           add_hook(tensors[0], hook);
+           return std::vector<Tensor>();
+         }});
+    return HookHandle(nullptr, HookHandle::kInsideCapture);
+  }
   Ref<Node> node = grad_fn(tensor);
   AutogradMeta& meta = ensure_meta(tensor);
   if (!meta.hooks) {

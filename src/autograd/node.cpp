@@ -3,6 +3,7 @@
 
 #include "autograd/current_walk.h"
 #include "autograd/operation.h"
+#include "support/thread_context.h"
 
 #include <algorithm>
 #include <limits>
@@ -58,12 +59,21 @@ void Node::drop_retained(uint32_t input_nr) {
 }
 
 void Node::run_tensor_hooks(std::vector<Tensor>& gradients) {
-  for (const auto& [nr, hooks] : tensor_hooks_) hooks->run(gradients[nr]);
+  for (const auto& [nr, hooks] : tensor_hooks_) {
+    TENON_CHECK(hooks->entries.empty() || !is_partial(nr, gradients),
+                "[register_hook] a hook is set on a result of {} from which another result of the same call was "
+                "computed, and the gradient goes through both: compute the second one in a call of its own, or set the "
+                "hook inside the function",
+                name());
+    hooks->run(gradients[nr]);
+  }
   for (const auto& [nr, weak] : retained_) {
     Ref<TensorImpl> impl = weak.lock();
-    if (!impl || !gradients[nr].defined()) continue;
+    if (!impl) continue;
+    Tensor gradient = whole_gradient(nr, gradients);
+    if (!gradient.defined()) continue;
     AutogradMeta& meta = ensure_meta(Tensor(impl));
-    meta.grad = meta.grad.defined() ? meta.grad + gradients[nr] : gradients[nr];
+    meta.grad = meta.grad.defined() ? meta.grad + gradient : gradient;
   }
 }
 
@@ -78,6 +88,7 @@ void Node::drop_references() {
 // A node's references are dropped by the outermost release on this thread; those that this makes unreachable wait in
 // its list. A plain pointer is thread-local, for static tensors die after the thread's other objects.
 void Node::release_resources() {
+  support::OwnCode own;
   thread_local std::vector<std::pair<Node*, WeakRef<Node>>>* waiting = nullptr;
   // A weak reference keeps the memory; the adopted handle gives its count back unused.
   Ref<Node> self = Ref<Node>::adopt(this);

@@ -78,7 +78,13 @@ void record(Call& call, const ops::Row& row) {
 void mark_view(const Tensor& view, const Tensor& self, Ref<RecordedCall> recorded, bool without_grad) {
   auto info = std::make_unique<ViewInfo>();
   const AutogradMeta* from = meta_of(self);
-  if (from && from->view) {
+  if (from && from->view && recorded->row->view.of_storage) {
+    // Places are counted from the base, which may have elements there that `self` has not.
+    info->base = from->view->base;
+    info->chain = make_ref<ViewStep>(
+        recorded_by_places(info->base, view.sym_sizes(), view.sym_strides(), view.sym_storage_offset()), nullptr);
+    info->made_without_grad = without_grad || from->view->made_without_grad;
+  } else if (from && from->view) {
     info->base = from->view->base;
     info->chain = make_ref<ViewStep>(std::move(recorded), from->view->chain);
     info->made_without_grad = without_grad || from->view->made_without_grad;

@@ -1,7 +1,5 @@
 #include "autograd/recorded_call.h"
 
-#include <tenon/generated/ops.h>
-
 #include "support/origin.h"
 
 #include <algorithm>
@@ -18,6 +16,7 @@ RecordedCall::RecordedCall(const ops::Row& its_row, std::span<const dispatch::Va
       if (const Tensor& tensor = value.tensor(); tensor.defined()) {
         shape.given = true;
         shape.sizes = tensor.sym_sizes();
+        if (its_row.view.of_storage) shape.strides = tensor.sym_strides();
         shape.dtype = tensor.dtype();
       }
       arguments.emplace_back();
@@ -47,22 +46,26 @@ namespace {
 dispatch::Values with_self(const RecordedCall& call, const Tensor& self) {
   dispatch::Values values = call.arguments;
   values[0] = dispatch::Value(self);
+  if (!call.row->view.of_storage) return values;
+  // The memory that the view was made of counts, not that of a gradient.
+  const ArgumentShape& shape = call.shapes[0];
+  values[0] = dispatch::Value(core::make_without_data(shape.sizes, shape.strides, shape.dtype, kMeta, {})).own();
   return values;
 }
 
 }  // namespace
 
 Tensor ViewStep::replay(const Tensor& base) const {
-  // A view that the base's strides allowed may not fit those of a gradient; a reshape has the same meaning.
-  if (call->row->schema.name == "view") return reshape(base, call->arguments[1].sym_ints());
+  if (call->row->view.replay) {
+    dispatch::Values values = with_self(*call, base);
+    return call->row->view.replay(base, ops::Arguments(*call->row->op, values));
+  }
   dispatch::Results results = dispatch::call_boxed(*call->row->op, with_self(*call, base));
   return results[0].take_tensor();
 }
 
 Tensor ViewStep::scatter(const Tensor& base, const Tensor& view) const {
-  TENON_CHECK(call->row->view.scatter,
-              "[{}] a view made by {} cannot be changed in place and differentiated: clone it first",
-              call->row->schema.name, call->row->schema.name);
+  TENON_ASSERT(call->row->view.scatter, "{} has no inverse", call->row->schema.name);
   dispatch::Values values = with_self(*call, base);
   return call->row->view.scatter(base, view, ops::Arguments(*call->row->op, values));
 }
@@ -81,6 +84,23 @@ std::vector<const ViewStep*> steps_of(const ViewStep* last) {
   for (const ViewStep* step = last; step; step = step->previous.get()) steps.push_back(step);
   std::reverse(steps.begin(), steps.end());
   return steps;
+}
+
+Ref<RecordedCall> recorded_by_places(const Tensor& base, const SymInts& sizes, const SymInts& strides,
+                                     const SymInt& storage_offset) {
+  static const ops::Row& row = *ops::row_of(dispatch::find_operator("aten::_strided_view"));
+  SymInt offset = storage_offset - base.sym_storage_offset();
+  const dispatch::Value args[] = {dispatch::Value(base), dispatch::Value(sizes), dispatch::Value(strides),
+                                  dispatch::Value(offset)};
+  return make_ref<RecordedCall>(row, args);
+}
+
+Ref<ViewStep> with_inverse(const Tensor& base, const Tensor& view, const Ref<ViewStep>& chain) {
+  for (const ViewStep* step = chain.get(); step; step = step->previous.get())
+    if (!step->call->row->view.scatter)
+      return make_ref<ViewStep>(
+          recorded_by_places(base, view.sym_sizes(), view.sym_strides(), view.sym_storage_offset()), nullptr);
+  return chain;
 }
 
 }  // namespace tenon::autograd

@@ -8,6 +8,7 @@ namespace tenon::autograd {
 struct ArgumentShape {
   bool given = false;  // false: None, or not a tensor
   SymInts sizes;
+  SymInts strides;  // of what a view of storage looks into
   Dtype dtype = Dtype::Float32;
   std::vector<SymInts> list;  // of a tensor list
   std::vector<Dtype> list_dtypes;
@@ -23,6 +24,10 @@ struct RecordedCall final : public Counted {
 
   size_t argument_index(std::string_view name) const;  // an InternalError if there is none
 };
+
+// The call that makes a view of `base` by its geometry alone.
+Ref<RecordedCall> recorded_by_places(const Tensor& base, const SymInts& sizes, const SymInts& strides,
+                                     const SymInt& storage_offset);
 
 // A view row applied to a tensor: one step from a base to a view.
 struct ViewStep final : public Counted {
@@ -42,5 +47,8 @@ struct ViewStep final : public Counted {
 
 // From the base on.
 std::vector<const ViewStep*> steps_of(const ViewStep* last);
+// The same way from the base to `view`, each step of which can be gone back: through a view that shows one element
+// several times (expand, unfold) it is one step by places in memory.
+Ref<ViewStep> with_inverse(const Tensor& base, const Tensor& view, const Ref<ViewStep>& chain);
 
 }  // namespace tenon::autograd

@@ -76,6 +76,11 @@ class RowGrad final : public ops::Grad {
     return shape(name).sizes;
   }
 
+  const SymInts& strides(std::string_view name) const override {
+    TENON_ASSERT(row().view.of_storage, "the gradient of {} reads strides", row().schema.str());
+    return shape(name).strides;
+  }
+
   Dtype dtype(std::string_view name) const override {
     if (const InputMeta* meta = result(name)) return meta->dtype;
     return shape(name).dtype;

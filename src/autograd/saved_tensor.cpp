@@ -1,4 +1,5 @@
 #include "autograd/layers.h"
+#include "support/thread_context.h"
 
 #include <tenon/autograd/grad_mode.h>
 #include <tenon/autograd/meta.h>
@@ -9,15 +10,11 @@
 namespace tenon::autograd {
 namespace {
 
-std::vector<SavedTensorHooks>& hooks_stack() {
-  thread_local std::vector<SavedTensorHooks> stack;
-  return stack;
+const SavedTensorHooks* hooks() {
+  return support::thread_context.get<const SavedTensorHooks>(support::ContextSlot::SavedTensorHooks);
 }
 
-bool& dropping() {
-  thread_local bool on = false;
-  return on;
-}
+bool dropping() { return support::thread_context.drops_saved_tensors; }
 
 constexpr KeySet kPlainKeys{DispatchKey::CPU, DispatchKey::CUDA, DispatchKey::Meta, DispatchKey::ADInplaceOrView,
                             DispatchKey::Autograd};
@@ -51,11 +48,16 @@ Tensor attach(const Tensor& data, const Edge& history) {
 
 }  // namespace
 
-SavedTensorHooksGuard::SavedTensorHooksGuard(SavedTensorHooks hooks) { hooks_stack().push_back(std::move(hooks)); }
-SavedTensorHooksGuard::~SavedTensorHooksGuard() { hooks_stack().pop_back(); }
+SavedTensorHooksGuard::SavedTensorHooksGuard(SavedTensorHooks installed)
+    : hooks_(std::move(installed)), before_(hooks()) {
+  support::thread_context.set(support::ContextSlot::SavedTensorHooks, &hooks_);
+}
+SavedTensorHooksGuard::~SavedTensorHooksGuard() {
+  support::thread_context.set(support::ContextSlot::SavedTensorHooks, before_);
+}
 
-DropSavedTensors::DropSavedTensors(bool on) : before_(std::exchange(dropping(), on)) {}
-DropSavedTensors::~DropSavedTensors() { dropping() = before_; }
+DropSavedTensors::DropSavedTensors(bool on) : before_(std::exchange(support::thread_context.drops_saved_tensors, on)) {}
+DropSavedTensors::~DropSavedTensors() { support::thread_context.drops_saved_tensors = before_; }
 
 Tensor detach_below(const Tensor& tensor) {
   if (is_plain(tensor))
@@ -69,7 +71,7 @@ SavedTensor SavedTensor::input(const Tensor& tensor) {
   if (!tensor.defined() || dropping()) return saved;
   saved.kind_ = Kind::Input;
   saved.tensor_ = tensor;
-  if (!hooks_stack().empty()) {
+  if (hooks()) {
     saved.history_ = gradient_edge(tensor);
   } else if (is_plain(tensor) && may_be_rebased(tensor)) {
     // Changed in place later on, the tensor may come to depend on this very node: a ring, if the node held the tensor
@@ -106,15 +108,15 @@ void SavedTensor::pack() {
     versioned_ = true;
     version_ = tensor_.version();
   }
-  if (hooks_stack().empty()) return;
-  const SavedTensorHooks& hooks = hooks_stack().back();
+  const SavedTensorHooks* installed = hooks();
+  if (!installed) return;
   auto packed = std::make_shared<Packed>();
   {
     // What the hook computes is no part of the graph, and is not packed again.
     NoGrad off;
-    packed->content = hooks.pack(tensor_);
+    packed->content = installed->pack(tensor_);
   }
-  packed->unpack = hooks.unpack;
+  packed->unpack = installed->unpack;
   packed_ = std::move(packed);
   tensor_ = Tensor();
 }

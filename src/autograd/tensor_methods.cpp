@@ -1,4 +1,6 @@
 // The methods of Tensor that belong to autograd.
+#include "core/effects.h"
+
 #include <tenon/autograd/engine.h>
 #include <tenon/autograd/meta.h>
 #include <tenon/sym/size_rules.h>
@@ -31,7 +33,18 @@ const Tensor& Tensor::set_requires_grad(bool value) const {
                 description(), autograd::grad_fn(*this)->name());
     return *this;
   }
-  if (value || autograd::meta_of(*this)) autograd::ensure_meta(*this).requires_grad = value;
+  if (!value && !autograd::meta_of(*this)) return *this;
+  if (const core::EffectInterceptor* instead = core::effect_interceptor()) {
+    if (autograd::ensure_meta(*this).requires_grad == value) return *this;
+    Tensor seen = (*instead)(
+        {"set_requires_grad() makes or unmakes a leaf",
+         {this, 1},
+         [value](std::span<const Tensor> tensors) { return std::vector{tensors[0].set_requires_grad(value)}; },
+         true})[0];
+    autograd::ensure_meta(seen).requires_grad = value;  // the function sees it, too
+    return *this;
+  }
+  autograd::ensure_meta(*this).requires_grad = value;
   return *this;
 }
 
@@ -42,22 +55,23 @@ bool Tensor::is_leaf() const {
 
 Tensor Tensor::grad() const {
   need(*this, "grad");
-  if (const autograd::GradientInterceptor& instead = autograd::gradient_interceptor())
-    return instead("grad() reads a gradient", {this, 1},
-                   [](std::span<const Tensor> tensors) { return std::vector{tensors[0].grad()}; })[0];
+  if (const core::EffectInterceptor* instead = core::effect_interceptor())
+    return (*instead)({"grad() reads a gradient", {this, 1}, [](std::span<const Tensor> tensors) {
+                         return std::vector{tensors[0].grad()};
+                       }})[0];
   const AutogradMeta* meta = autograd::meta_of(*this);
   return meta ? meta->grad : Tensor();
 }
 
 void Tensor::set_grad(const Tensor& gradient) const {
   need(*this, "set_grad");
-  if (const autograd::GradientInterceptor& instead = autograd::gradient_interceptor()) {
+  if (const core::EffectInterceptor* instead = core::effect_interceptor()) {
     std::vector<Tensor> given = {*this};
     if (gradient.defined()) given.push_back(gradient);
-    instead("set_grad() changes a gradient", given, [](std::span<const Tensor> tensors) {
-      tensors[0].set_grad(tensors.size() > 1 ? tensors[1] : Tensor());
-      return std::vector<Tensor>();
-    });
+    (*instead)({"set_grad() changes a gradient", given, [](std::span<const Tensor> tensors) {
+                  tensors[0].set_grad(tensors.size() > 1 ? tensors[1] : Tensor());
+                  return std::vector<Tensor>();
+                }});
     return;
   }
   if (!gradient.defined()) {
@@ -84,11 +98,11 @@ void Tensor::backward(const std::optional<Tensor>& gradient, bool retain_graph, 
 void Tensor::retain_grad() const {
   need(*this, "retain_grad");
   TENON_CHECK(requires_grad(), "[retain_grad] expected a tensor that requires grad, got {}", description());
-  if (const autograd::GradientInterceptor& instead = autograd::gradient_interceptor()) {
-    instead("retain_grad() asks for a gradient to be kept", {this, 1}, [](std::span<const Tensor> tensors) {
-      tensors[0].retain_grad();
-      return std::vector<Tensor>();
-    });
+  if (const core::EffectInterceptor* instead = core::effect_interceptor()) {
+    (*instead)({"retain_grad() asks for a gradient to be kept", {this, 1}, [](std::span<const Tensor> tensors) {
+                  tensors[0].retain_grad();
+                  return std::vector<Tensor>();
+                }});
     return;
   }
   Ref<autograd::Node> node = autograd::grad_fn(*this);

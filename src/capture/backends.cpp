@@ -3,6 +3,8 @@
 #include <tenon/aot/export.h>
 #include <tenon/autograd/grad_mode.h>
 
+#include <fmt/format.h>
+
 #include <unistd.h>
 
 #include <algorithm>
@@ -63,25 +65,33 @@ namespace {
 
 struct Known {
   std::string_view name;
-  aot::Compiled (*make)(const graph::Graph&, const std::vector<bool>&, bool);
+  aot::Compiled (*make)(const graph::Graph&, const std::vector<bool>&, bool, const aot::Options&);
 };
 
 constexpr std::array<Known, 3> kBackends = {{
-    {"inductor", [](const graph::Graph& graph, const std::vector<bool>& requires_grad,
-                    bool grad_enabled) { return aot::compile(graph, requires_grad, grad_enabled, aot::scheduled); }},
-    {"aot_eager", [](const graph::Graph& graph, const std::vector<bool>& requires_grad,
-                     bool grad_enabled) { return aot::compile(graph, requires_grad, grad_enabled, aot::interpreted); }},
-    {"eager", [](const graph::Graph& graph, const std::vector<bool>&,
-                 bool) { return aot::Compiled{replay_graph(graph), {}, {}, {}}; }},
+    {"inductor",
+     [](const graph::Graph& graph, const std::vector<bool>& requires_grad, bool grad_enabled,
+        const aot::Options& options) {
+       return aot::compile(graph, requires_grad, grad_enabled, aot::scheduled, options);
+     }},
+    {"aot_eager",
+     [](const graph::Graph& graph, const std::vector<bool>& requires_grad, bool grad_enabled,
+        const aot::Options& options) {
+       return aot::compile(graph, requires_grad, grad_enabled, aot::interpreted, options);
+     }},
+    {"eager", [](const graph::Graph& graph, const std::vector<bool>&, bool,
+                 const aot::Options&) { return aot::Compiled{replay_graph(graph), {}, {}, {}}; }},
 }};
 
 }  // namespace
 
 aot::Compiled compile_with(const Backend& backend, const graph::Graph& graph, const std::vector<bool>& requires_grad,
-                           bool grad_enabled) {
+                           bool grad_enabled, const aot::Options& options) {
   if (backend.custom()) return {backend.custom()(graph), {}, {}, {}};
+  // The function may turn grad mode on itself.
+  for (const graph::Node& node : graph.nodes) grad_enabled |= node.grad_enabled;
   for (const Known& known : kBackends)
-    if (known.name == backend.name()) return known.make(graph, requires_grad, grad_enabled);
+    if (known.name == backend.name()) return known.make(graph, requires_grad, grad_enabled, options);
   TENON_ASSERT(false, "backend {}", backend.name());
   return {};
 }

@@ -6,7 +6,7 @@
 namespace tenon::capture {
 
 aot::Compiled compile_with(const Backend& backend, const graph::Graph& graph, const std::vector<bool>& requires_grad,
-                           bool grad_enabled);
+                           bool grad_enabled, const aot::Options& options);
 
 // The captured graph as it is, run by the interpreter: autograd sees every operator.
 GraphFunction replay_graph(const graph::Graph& graph);

@@ -2,6 +2,7 @@
 #include "outside.h"
 #include "session.h"
 
+#include <tenon/autograd/grad_mode.h>
 #include <tenon/capture/compile.h>
 #include <tenon/capture/marks.h>
 #include <tenon/capture/verify.h>
@@ -9,8 +10,11 @@
 #include <tenon/support/counters.h>
 #include <tenon/support/log.h>
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <cstdlib>
 #include <map>
 #include <mutex>
@@ -114,28 +118,47 @@ struct CompiledFunction::State {
   int64_t compiles = 0;
   bool gave_up = false;                // past the recompile limit
   std::recursive_mutex compile_mutex;  // one capture at a time; a disabled function may call its caller
-  // Sizes seen at the last capture and the dimensions that have been seen to change, by input.
+  // Sizes and strides seen at the last capture, and the dimensions in which they have been seen to change, by input.
   struct History {
-    Ints sizes;
-    std::vector<bool> dynamic;
+    Ints sizes, strides;
+    std::vector<bool> dynamic, dynamic_stride;
   };
   std::map<std::string, History> history;
+  // The same of numbers in cells. (A cell that took the place of another one is at worst taken for one that changed.)
+  struct CellHistory {
+    CellContent last;
+    bool changed = false;
+  };
+  std::map<const CellState*, CellHistory> cell_history;
+  // How often the function was traced again, in vain, because a variable that held a closure tensor got another one.
+  int false_alarms = 0;
+  static constexpr int kMostFalseAlarms = 8;
+  bool alarmed = false;  // the capture that runs comes from such an alarm
+  bool watches_closures() const { return false_alarms + (alarmed ? 1 : 0) < kMostFalseAlarms; }
+  // For warnings that are said once for each function.
+  const int64_t serial = [] {
+    static std::atomic<int64_t> count{0};
+    return count++;
+  }();
   // What was compiled, by the text of the graph: segments that do the same share it.
   std::map<std::string, aot::Compiled> plans;
 
   std::vector<graph::DimPolicy> policies(const std::string& name, const Tensor& tensor);
+  bool number_changes(const Ref<CellState>& cell);
   void note_break(const std::string& why);
   // Goes on where nothing that was compiled fits: `path` was run, and none of `level` comes next.
   std::vector<Value> capture_from(std::vector<SegmentRef> path, const Siblings* level, Frame& frame,
                                   std::span<const Value> numbers, Body body);
   // Why no root fits the call; no text if there is none yet.
-  Reason why_new(const Frame& frame);
+  // `alarm`: the line of a closure tensor that may have been replaced.
+  Reason why_new(const Frame& frame, std::optional<CallSite>& alarm);
 
   // A segment of these whose guards hold for the frame; null, and the frame as it was, if there is none. The one that
   // was found last comes first: calls come in runs.
   SegmentRef find(const Siblings& siblings, Frame& frame) const {
     std::shared_lock lock(tree_mutex);
-    size_t inputs = frame.inputs.size(), symbols = frame.symbols.size(), count = siblings.segments.size();
+    size_t inputs = frame.inputs.size(), symbols = frame.symbols.size(), numbers = frame.numbers.size();
+    size_t count = siblings.segments.size();
     size_t last = siblings.last_found.load(std::memory_order_relaxed);
     for (size_t step = 0; step < count; ++step) {
       // The last one, then the others in order.
@@ -148,6 +171,7 @@ struct CompiledFunction::State {
       frame.inputs.resize(inputs);
       frame.inputs_are_arguments = false;
       frame.symbols.resize(symbols);
+      frame.numbers.resize(numbers);
     }
     return nullptr;
   }
@@ -171,8 +195,11 @@ class Capture {
     options.argument_names = state_.options.argument_names;
     for (const SegmentRef& segment : path_)
       known_policies_.insert(known_policies_.end(), segment->policies.begin(), segment->policies.end());
+    for (const SegmentRef& segment : path_)
+      known_cells_.insert(known_cells_.end(), segment->cell_symbols.begin(), segment->cell_symbols.end());
     Session session([this](size_t input, const std::string& name,
                            const Tensor& tensor) -> InputPolicy& { return policy(input, name, tensor); },
+                    [this](size_t position, const Ref<CellState>& cell) { return cell_is_symbol(position, cell); },
                     std::move(options), frame_);
     session_ = &session;
     session.finish_piece = [this](Piece piece) { return finish(std::move(piece)); };
@@ -195,15 +222,17 @@ class Capture {
     } catch (const Error& error) {
       std::string meaning = symbols_in(error.what(), *session.env());
       if (meaning.empty()) throw;
-      throw Error(error.what() + meaning);
+      raise(error.kind(), error.what() + meaning);
     }
     if (!broken.empty()) return run_eagerly(std::move(broken));
     fakes.clear();
     session.check_nothing_escaped();
     {
       std::unique_lock lock(state_.tree_mutex);
-      for (const std::shared_ptr<Segment>& segment : made_) segment->guards.keep_literals(session);
+      for (const std::shared_ptr<Segment>& segment : made_)
+        segment->guards.settle_closures(session, state_.watches_closures());
     }
+    if (!verify) made_.back()->leave();
     return std::move(results_);
   }
 
@@ -211,6 +240,12 @@ class Capture {
   InputPolicy& policy(size_t input, const std::string& name, const Tensor& tensor) {
     if (input < known_policies_.size()) return known_policies_[input];
     return new_policies_.emplace_back(InputPolicy{state_.policies(name, tensor), {}});
+  }
+
+  bool cell_is_symbol(size_t position, const Ref<CellState>& cell) {
+    if (position < known_cells_.size()) return known_cells_[position];
+    new_cells_.push_back(state_.number_changes(cell));
+    return new_cells_.back();
   }
 
   size_t finish(Piece piece) {
@@ -232,8 +267,11 @@ class Capture {
     segment->bound = std::move(piece.bound);
     segment->end = std::move(piece.end);
     segment->why = piece.why;
+    segment->site = piece.site;
     segment->policies = std::exchange(new_policies_, {});
+    segment->cell_symbols = std::exchange(new_cells_, {});
     segment->guards = Guards(*session_, from_, depth_ == 0 ? &frame_ : nullptr);
+    segment->guards.set_aliases(std::move(piece.aliases));
     if (segment->returns()) segment->guards.end_here();
     bool shared = compile(*segment, piece);
     // Compiling may have asked more of the sizes.
@@ -266,9 +304,15 @@ class Capture {
   // Whether it was compiled before.
   bool compile(Segment& segment, const Piece& piece) {
     const graph::Graph& graph = piece.graph;
-    if (graph.nodes.empty()) {
+    if (graph.nodes.empty() && graph.seeds.empty()) {
       segment.compiled = {pass_on_inputs(graph), {}, {}, {}};
       return depth_ > 0;
+    }
+    if (segment.guards.aliases().any_overlap()) {
+      // One after the other, on tensors that overlap as they do, the operators do what they do in eager.
+      TENON_LOG(Breaks, "run operator by operator: inputs that the function writes to overlap in memory");
+      segment.compiled = {replay_graph(graph), {}, {}, {}};
+      return false;
     }
     std::string key = plan_key(segment.captured, piece);
     if (auto found = state_.plans.find(key); found != state_.plans.end()) {
@@ -277,16 +321,20 @@ class Capture {
     }
     size_t guards = session_->env()->guards().size(), checks = session_->env()->deferred_checks().size();
     try {
-      segment.compiled = compile_with(state_.options.backend, graph, piece.requires_grad, frame_.grad_enabled);
+      // The function may turn recording on and off as it likes; a node says whether it was on.
+      bool records = std::any_of(graph.nodes.begin(), graph.nodes.end(),
+                                 [](const graph::Node& node) { return node.grad_enabled; });
+      aot::Options options{piece.leaves, state_.options.double_backward == DoubleBackward::Refuse};
+      segment.compiled = compile_with(state_.options.backend, graph, piece.requires_grad, records, options);
     } catch (const std::exception& error) {
       if (!state_.options.backend.custom()) throw;
       if (state_.options.eager_on_backend_error) {
-        warn_once(fmt::format("backend {}", static_cast<const void*>(&state_)),
+        warn_once(fmt::format("backend {}", state_.serial),
                   fmt::format("a backend failed ({}): the graph is interpreted", error.what()));
         segment.compiled = {replay_graph(graph), {}, {}, {}};
         return false;
       }
-      throw Error(
+      throw RuntimeError(
           fmt::format("[compile] the backend failed: {}\n  its graph is in {}", error.what(), write_graph(graph)));
     }
     // What lowering asked of the sizes stands in the guards of this segment alone.
@@ -301,8 +349,8 @@ class Capture {
     const graph::Graph& graph = piece.graph;
     sym::ShapeEnv& env = *graph.env;
     std::string key = captured;
-    for (bool requires_grad : piece.requires_grad) key += requires_grad ? '1' : '0';
-    key += frame_.grad_enabled ? "g" : "-";
+    for (size_t at = 0; at < piece.requires_grad.size(); ++at)
+      key += !piece.requires_grad[at] ? '0' : piece.leaves[at] ? 'l' : '1';
     for (const graph::Node& node : graph.nodes) key += fmt::format(" {}", static_cast<const void*>(node.op.get()));
     std::set<int32_t> symbols;
     auto use = [&](int32_t id) { symbols.insert(id); };
@@ -345,17 +393,32 @@ class Capture {
     }
     bool fits = !detached_ && depth_ < kDeepest && (!parent_ || parent_->children.segments.size() < kMostChildren);
     if (!fits) {
-      if (!std::exchange(detached_, true))
-        TENON_LOG(Breaks, "not kept: {}",
-                  parent_ && parent_->children.segments.size() >= kMostChildren
-                      ? fmt::format("more than {} ways to go on from one break", kMostChildren)
-                      : fmt::format("more than {} breaks in one call", kDeepest));
+      if (!std::exchange(detached_, true)) say_not_kept();
     } else if (parent_) {
       parent_->children.segments.push_back(segment);
     } else {
       state_.roots.segments.push_back(segment);
     }
     parent_ = segment;
+  }
+
+  // What follows the break before this segment is compiled at every call: that is slow, and somebody should know.
+  void say_not_kept() const {
+    std::string line = parent_ ? parent_->site.str() : "";
+    std::string place = line.empty() ? "" : " at " + line;
+    std::string text =
+        depth_ >= kDeepest
+            ? fmt::format(
+                  "a compiled function breaks more than {} times in one call (last{}): what follows is compiled "
+                  "anew at every call; write the loop over tensors, or leave it out of compile()",
+                  kDeepest, place)
+            : fmt::format(
+                  "a compiled function went on in more than {} ways after a break{} ({}): others are compiled "
+                  "anew at every call; read item<SymFloat>() or item<SymInt>() instead of a plain number, so "
+                  "that only what is decided by it matters, or choose with where()",
+                  kMostChildren, place, parent_->why);
+    TENON_LOG(Breaks, "not kept: {}", text);
+    warn_once(fmt::format("not kept {} {}", state_.serial, place), text);
   }
 
   // Something that can neither be recorded nor done between two graphs.
@@ -372,7 +435,6 @@ class Capture {
       std::unique_lock lock(state_.tree_mutex);
       state_.roots.segments.push_back(segment);
     }
-    Outside outside(*session_);
     return body_(frame_.arguments, numbers_);
   }
 
@@ -391,6 +453,7 @@ class Capture {
   bool detached_ = false;  // what follows is not kept
   bool verify_ = false;
   std::vector<InputPolicy> known_policies_, new_policies_;
+  std::vector<bool> known_cells_, new_cells_;  // by cell that holds no tensor: whether it is a symbol
   std::vector<Value> results_;
 };
 
@@ -406,9 +469,13 @@ std::vector<graph::DimPolicy> CompiledFunction::State::policies(const std::strin
   auto rank = static_cast<size_t>(tensor.dim());
   std::vector<graph::DimPolicy> dims(rank);
   History& seen = history[name];
-  if (seen.sizes.size() != rank || seen.dynamic.size() != rank) seen = {Ints(tensor.sizes()), std::vector<bool>(rank)};
+  if (seen.sizes.size() != rank || seen.dynamic.size() != rank)
+    seen = {Ints(tensor.sizes()), Ints(tensor.strides()), std::vector<bool>(rank), std::vector<bool>(rank)};
   for (size_t dim = 0; dim < rank; ++dim) {
     if (seen.sizes[dim] != tensor.sizes()[dim]) seen.dynamic[dim] = true;
+    if (seen.strides[dim] != tensor.strides()[dim]) seen.dynamic_stride[dim] = true;
+    dims[dim].dynamic_stride =
+        options.dynamic == Dynamic::On || (options.dynamic == Dynamic::Auto && seen.dynamic_stride[dim]);
     bool dynamic = options.dynamic == Dynamic::On || (options.dynamic == Dynamic::Auto && seen.dynamic[dim]);
     DimMark mark = mark_of(tensor, static_cast<int64_t>(dim));
     switch (mark.mark) {
@@ -424,7 +491,20 @@ std::vector<graph::DimPolicy> CompiledFunction::State::policies(const std::strin
     dims[dim].kind = mark.mark == Mark::Unbacked ? Kind::Unbacked : dynamic ? Kind::Dynamic : Kind::Static;
   }
   seen.sizes = Ints(tensor.sizes());
+  seen.strides = Ints(tensor.strides());
   return dims;
+}
+
+bool CompiledFunction::State::number_changes(const Ref<CellState>& cell) {
+  bool is_number = std::holds_alternative<double>(cell->content) || std::holds_alternative<int64_t>(cell->content);
+  if (!is_number || options.dynamic == Dynamic::Off) return false;
+  auto [seen, first] = cell_history.try_emplace(cell.get(), CellHistory{cell->content});
+  auto number = [](const CellContent& content) {
+    const auto* real = std::get_if<double>(&content);
+    return real ? std::bit_cast<int64_t>(*real) : std::get<int64_t>(content);
+  };
+  if (!first && number(seen->second.last) != number(cell->content)) seen->second = {cell->content, true};
+  return seen->second.changed || options.dynamic == Dynamic::On;
 }
 
 void CompiledFunction::State::note_break(const std::string& why) {
@@ -466,6 +546,7 @@ std::vector<Value> CompiledFunction::call(std::span<const Tensor> tensors, std::
         path.push_back(segment);
         Capture(*state_, frame, numbers, std::move(path), body).run(true);
       }
+      segment->leave();
       return results;
     }
     path.push_back(std::move(segment));
@@ -485,11 +566,19 @@ std::vector<Value> CompiledFunction::State::capture_from(std::vector<SegmentRef>
   while (SegmentRef segment = find(*level, frame)) {
     if (segment->eager) return body(frame.arguments, numbers);
     std::vector<Value> results = segment->run(frame);
-    if (segment->returns()) return results;
+    if (segment->returns()) {
+      segment->leave();
+      return results;
+    }
     path.push_back(std::move(segment));
     level = &path.back()->children;
   }
-  Reason reason = path.empty() ? why_new(frame) : Reason{};
+  std::optional<CallSite> alarm;
+  Reason reason = path.empty() ? why_new(frame, alarm) : Reason{};
+  if (!path.empty()) {
+    std::unique_lock lock(tree_mutex);
+    std::erase_if(path.back()->children.segments, [](const SegmentRef& child) { return child->guards.lost_closure(); });
+  }
   bool again = !reason.text.empty();
   if (again) {
     bool refuses = options.error_on_recompile || current_stance.load() == Stance::FailOnRecompile;
@@ -499,7 +588,7 @@ std::vector<Value> CompiledFunction::State::capture_from(std::vector<SegmentRef>
   }
   if (path.empty() && static_cast<int>(roots.segments.size()) >= options.recompile_limit) {
     if (!std::exchange(gave_up, true))
-      warn_once(fmt::format("recompile limit {}", static_cast<const void*>(this)),
+      warn_once(fmt::format("recompile limit {}", serial),
                 fmt::format("a compiled function was compiled {} times, the limit; calls that fit none of them run "
                             "eagerly from now on (last: {})",
                             roots.segments.size(), reason.str()));
@@ -511,7 +600,17 @@ std::vector<Value> CompiledFunction::State::capture_from(std::vector<SegmentRef>
     return body(frame.arguments, numbers);
   }
   int64_t before = compiles;
+  alarmed = alarm.has_value();
   std::vector<Value> results = Capture(*this, frame, numbers, std::move(path), body).run();
+  if (alarm && compiles == before && ++false_alarms == kMostFalseAlarms) {
+    std::string line = alarm->str();
+    warn_once(
+        fmt::format("closure {}", serial),
+        fmt::format("a compiled function reads a tensor that is no argument{}, and variables that hold that tensor are "
+                    "given others "
+                    "again and again: from now on this goes unnoticed; keep it in a Cell, which is read at every call",
+                    line.empty() ? "" : " at " + line));
+  }
   if (again && compiles != before) {
     counter("recompiles").add();
     TENON_LOG(Recompiles, "{}", reason.str());
@@ -521,10 +620,21 @@ std::vector<Value> CompiledFunction::State::capture_from(std::vector<SegmentRef>
   return results;
 }
 
-Reason CompiledFunction::State::why_new(const Frame& frame) {
+Reason CompiledFunction::State::why_new(const Frame& frame, std::optional<CallSite>& alarm) {
   std::unique_lock lock(tree_mutex);
+  // Of the graph that comes nearest, because that is the one which the caller expected to serve.
   Reason reason;
-  if (!roots.segments.empty()) reason = roots.segments.back()->guards.explain(frame);
+  int64_t fewest = std::numeric_limits<int64_t>::max();
+  for (const SegmentRef& root : roots.segments) {
+    std::vector<Reason> failures = root->guards.failures(frame);
+    int64_t weight = 0;
+    for (const Reason& each : failures) weight += each.weight;
+    if (failures.empty() || weight > fewest) continue;
+    fewest = weight;
+    reason = std::move(failures.front());
+  }
+  for (const SegmentRef& root : roots.segments)
+    if (std::optional<CallSite> site = root->guards.rebound_closure()) alarm = site;
   // A graph whose closure tensor is gone can never run again; what was compiled may serve the graph captured anew.
   std::erase_if(roots.segments, [](const SegmentRef& root) { return root->guards.lost_closure(); });
   return reason;
@@ -543,6 +653,8 @@ void CompiledFunction::reset() {
   state_->recompiles.clear();
   state_->breaks.clear();
   state_->history.clear();
+  state_->cell_history.clear();
+  state_->false_alarms = 0;
   state_->compiles = 0;
   state_->gave_up = false;
 }

@@ -2,6 +2,8 @@
 // since its parent.
 #pragma once
 
+#include "alias_guard.h"
+
 #include <tenon/core/cell.h>
 #include <tenon/graph/symbolic_inputs.h>
 #include <tenon/support/intrusive.h>
@@ -22,24 +24,41 @@ struct Argument {
 };
 struct ClosureTensor {
   WeakRef<TensorImpl> tensor;
-  Tensor literal = {};  // one that the function makes itself, tensor({1, 2}): kept, because nobody else does
+  uint32_t rebinds = 0;  // of variables that held it, at capture
+  CallSite site = {};    // where the function reads it
+  Tensor literal = {};   // one that the function makes itself, tensor({1, 2}): kept, because nobody else does
+
+  static constexpr uint32_t kNotWatched = ~0u;
+  // A variable that held it was given another tensor since: perhaps the one that the function reads.
+  bool rebound(const TensorImpl& now) const {
+    return rebinds != kNotWatched && now.rebinds.load(std::memory_order_relaxed) != rebinds;
+  }
 };
 struct Register {
   int32_t index;
 };
 using InputSource = std::variant<Argument, Ref<CellState>, ClosureTensor, Register>;
 
-// A tensor that a segment's graph takes.
-struct InputRef {
-  bool is_register = false;
-  int32_t index = 0;
-  bool operator==(const InputRef&) const = default;
+// A cell that holds no tensor: what it held, or that its number is a symbol.
+struct CellFact {
+  Ref<CellState> cell;
+  CellContent content;
+  bool is_symbol = false;
+  std::string name;
 };
 
 // Of a register that is no input of its own: it holds no tensor, or one that was known before.
 struct RegisterFact {
   int32_t index;
   std::optional<InputRef> same_as;
+};
+
+// Of a cell, or of a tensor that the function reaches by itself: it is the very tensor that was met before as another
+// input.
+struct SameTensor {
+  std::variant<Ref<CellState>, WeakRef<TensorImpl>> what;
+  InputRef input;
+  std::string name;  // of the input
 };
 
 struct TensorGuard {
@@ -52,7 +71,7 @@ struct TensorGuard {
 
 // How far a capture had come, in each of the lists that it appends to.
 struct Progress {
-  size_t inputs = 0, cells = 0, registers = 0;
+  size_t inputs = 0, cells = 0, registers = 0, same_tensors = 0, grad_modes = 0;
   graph::SymbolicInputs::Progress sizes;
 };
 
@@ -61,9 +80,14 @@ struct Progress {
 struct Reason {
   std::string text;
   CallSite site = {};
+  int64_t weight = 1;  // how many things it stands for that were not compared
 
   std::string str() const;
 };
+
+// By tensor: the first that is the same.
+std::vector<int32_t> first_of_each(std::span<const Tensor> tensors);
+bool same_constant(const dispatch::Value& a, const dispatch::Value& b);
 
 class Guards {
  public:
@@ -74,24 +98,36 @@ class Guards {
   // Appends to the frame's inputs and symbols if everything holds; the caller puts the frame back if not. Allocates
   // nothing in the usual case.
   bool check(Frame& frame) const;
-  // The first thing that does not hold.
-  Reason explain(Frame frame) const;
+  // What does not hold, as far as it can be compared; the first thing.
+  std::vector<Reason> failures(Frame frame) const;
+  Reason explain(const Frame& frame) const;
   std::vector<std::string> describe() const;
-  // A closure tensor that is read here is gone.
+  // A closure tensor that is read here is gone, or may have been replaced.
   bool lost_closure() const;
-  // Keeps closure tensors that nobody holds but the session.
-  void keep_literals(const Session& session);
+  // The capture is over: keeps closure tensors that nobody holds but the session; what is done to variables that hold
+  // the others is of interest from now on, if `watch`.
+  void settle_closures(const Session& session, bool watch);
+  // The line where a closure tensor is read that lives, but that a variable holds no longer; nothing if there is none.
+  std::optional<CallSite> rebound_closure() const;
   // Nothing comes after these guards, so that inputs need not be held beyond what the caller holds: if they are just
   // the arguments, they are not copied.
   void end_here();
+  // Which inputs of the graph share memory, where it writes to some.
+  void set_aliases(AliasGuard aliases) { aliases_ = std::move(aliases); }
+  const AliasGuard& aliases() const { return aliases_; }
   // The sizes again: compiling may have asked more of them.
   void set_sizes(Session& session, const Progress& from);
 
  private:
-  // Appends the inputs to the frame's. False if one is missing or of another kind: which, and why, to `reason`.
-  bool collect(Frame& frame, std::string* reason) const;
-  std::optional<std::string> same_call(const Frame& frame) const;
+  // Appends the inputs to the frame's. False if one is missing or of another kind.
+  bool collect(Frame& frame) const;
+  bool fetch(size_t at, Frame& frame) const;
+  void add_call_mismatches(const Frame& frame, std::vector<Reason>& found) const;
+  bool add_tensor_mismatches(Frame& frame, std::vector<Reason>& found) const;
+  std::string input_name(const InputRef& ref) const;
   bool holds(const RegisterFact& fact, const Frame& frame) const;
+  bool holds(const SameTensor& fact, const Frame& frame) const;
+  bool holds(const CellFact& fact, Frame& frame) const;
 
   bool is_root_ = false;
   bool borrows_arguments_ = false;
@@ -99,13 +135,17 @@ class Guards {
   std::vector<dispatch::Value> constants_;
   size_t argument_count_ = 0;
   std::vector<std::string> argument_names_;
-  std::vector<int32_t> same_as_;      // by argument: the first argument that is the same tensor
-  size_t first_input_ = 0;            // how many inputs come before those of this slice
-  std::vector<InputSource> sources_;  // by input
-  std::vector<TensorGuard> tensors_;  // by input
-  std::vector<std::pair<Ref<CellState>, CellContent>> cells_;
+  std::vector<int32_t> same_as_;        // by argument: the first argument that is the same tensor
+  size_t first_input_ = 0;              // how many inputs come before those of this slice
+  std::vector<InputSource> sources_;    // by input
+  std::vector<TensorGuard> tensors_;    // by input
+  std::vector<std::string> all_names_;  // of the inputs of the whole path
+  std::vector<CellFact> cells_;
   std::vector<RegisterFact> registers_;
-  bool distinct_inputs_ = false;  // the graph writes: inputs must stay apart
+  std::vector<SameTensor> same_tensors_;
+  size_t first_grad_mode_ = 0;
+  std::vector<bool> grad_modes_;  // that actions left behind
+  AliasGuard aliases_;
   graph::SizeGuards sizes_;
 };
 

@@ -1,51 +1,36 @@
-// The thread's state inside a capture, and its suspension while something runs for real in the middle of one.
+// The thread's context inside a capture, and its suspension while something runs for real in the middle of one.
 #pragma once
 
+#include "core/effects.h"
 #include "session.h"
 
-#include <tenon/autograd/grad_mode.h>
-#include <tenon/autograd/saved_tensor.h>
+#include <tenon/autograd/engine.h>
+#include <tenon/core/cell.h>
 #include <tenon/fake/dynamic_size.h>
 
 namespace tenon::capture {
-
-void set_current_session(Session* session);
 
 // While it lives, calls on this thread are captured by the session.
 class Inside {
  public:
   explicit Inside(Session& session);
-  ~Inside();
   Inside(const Inside&) = delete;
 
  private:
-  friend class Outside;
-  Session& session_;
+  // First of all, so that it is put back last.
+  support::SwapContext context_;
   core::CellReader reader_;
-  const core::CellReader* reader_before_;
-  autograd::EngineInterceptor interceptor_before_;
-  autograd::GradientInterceptor gradients_before_;
-  autograd::DropSavedTensors drop_{true};
-  dispatch::IncludeKeys include_;
+  core::EffectInterceptor effects_;
+  autograd::InterceptWalks walks_;
 };
 
-// While it lives, nothing is captured: everything is as it was before the capture began, with the grad mode of the
-// call.
+// While it lives, nothing is captured: the context is that of the call.
 class Outside {
  public:
-  explicit Outside(Session& session);
-  ~Outside();
-  Outside(const Outside&) = delete;
+  explicit Outside(const Session& session);
 
  private:
-  Session& session_;
-  dispatch::ThreadKeys keys_;
-  const core::CellReader* reader_;
-  autograd::EngineInterceptor interceptor_;
-  autograd::GradientInterceptor gradients_;
-  autograd::DropSavedTensors keep_{false};
-  autograd::SetGradMode mode_;
-  fake::DynamicSizes no_sizes_;
+  support::SwapContext context_;
 };
 
 }  // namespace tenon::capture

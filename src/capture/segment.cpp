@@ -1,5 +1,9 @@
 #include "segment.h"
 
+#include "support/thread_context.h"
+
+#include <tenon/autograd/grad_mode.h>
+
 #include <bit>
 
 namespace tenon::capture {
@@ -12,9 +16,7 @@ std::vector<Value> Segment::run_graph(Frame& frame) const {
     results = compiled.run(frame.all_inputs(), frame.symbols.span());
   } else {
     SmallVector<Tensor, 8> given;
-    for (const InputRef& input : inputs)
-      given.push_back(input.is_register ? frame.registers[static_cast<size_t>(input.index)]
-                                        : frame.all_inputs()[static_cast<size_t>(input.index)]);
+    for (const InputRef& input : inputs) given.push_back(frame.at(input));
     results = compiled.run(given.span(), frame.symbols.span());
   }
   if (register_count == 0 && bound.empty()) return results;
@@ -31,19 +33,27 @@ std::vector<Value> Segment::run_graph(Frame& frame) const {
 }
 
 void Segment::run_end(Frame& frame, std::span<Value> tensors) const {
-  if (std::holds_alternative<Read>(end)) {
+  if (const auto* read = std::get_if<Read>(&end)) {
     dispatch::ExcludeKeys below(KeySet{DispatchKey::Capture});
-    Scalar value = tensors[0].tensor().item();
+    Scalar value = (read->operand ? frame.at(*read->operand) : tensors[0].tensor()).item();
     frame.numbers.push_back(value.is_real() ? std::bit_cast<int64_t>(value.real()) : value.to_int());
   } else if (const auto* act = std::get_if<Act>(&end)) {
     std::vector<Tensor> given;
-    for (Value& tensor : tensors) given.push_back(tensor.take_tensor());
+    size_t next = 0;
+    for (const Operand& operand : act->operands)
+      given.push_back(operand ? frame.at(*operand) : tensors[next++].take_tensor());
+    autograd::SetGradMode mode(act->grad_enabled);
     for (Tensor& result : act->run(given)) frame.registers.push_back(std::move(result));
+    frame.grad_modes.push_back(autograd::grad_enabled());
   }
 }
 
 std::vector<Value> Segment::run(Frame& frame) const {
-  std::vector<Value> results = run_graph(frame);
+  std::vector<Value> results;
+  {
+    support::OwnCode own;
+    results = run_graph(frame);
+  }
   const auto* returned = std::get_if<Return>(&end);
   if (!returned) {
     run_end(frame, results);
@@ -56,6 +66,11 @@ std::vector<Value> Segment::run(Frame& frame) const {
   for (const std::optional<Value>& constant : returned->results)
     all.push_back(constant ? *constant : std::move(results[next++]));
   return all;
+}
+
+void Segment::leave() const {
+  if (const auto* returned = std::get_if<Return>(&end); returned && returned->grad_mode)
+    autograd::set_grad_enabled(*returned->grad_mode);
 }
 
 }  // namespace tenon::capture

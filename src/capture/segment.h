@@ -26,19 +26,32 @@ struct Frame {
   SmallVector<int64_t, 16> symbols;   // by symbol id
   SmallVector<int64_t, 8> numbers;    // bits: of number arguments, then of values read
   std::vector<Tensor> registers;      // what segments computed for later ones
+  std::vector<bool> grad_modes;       // that actions left behind
 
   std::span<const Tensor> all_inputs() const { return inputs_are_arguments ? arguments : inputs.span(); }
+  const Tensor& at(const InputRef& ref) const {
+    return ref.is_register ? registers[static_cast<size_t>(ref.index)] : all_inputs()[static_cast<size_t>(ref.index)];
+  }
 };
 
-// How a segment ends. `tensors` of an action are the results of the graph behind its registers.
+// A tensor that the end of a segment works on: one of the frame's, which others may know too, or else the next result
+// of the graph behind its registers.
+using Operand = std::optional<InputRef>;
+
+// How a segment ends.
 struct Return {
   // One for each flattened result of the function: a constant, or (undefined) the graph's next output.
   std::vector<std::optional<dispatch::Value>> results;
+  std::optional<bool> grad_mode;  // that the function leaves behind, if it changed it
 };
-struct Read {};    // the element of a tensor becomes a number
+struct Read {  // the element of a tensor becomes a number
+  Operand operand = {};
+};
 struct Resume {};  // nothing: a break that was asked for
 struct Act {       // something that is not recorded runs on real tensors; its results become inputs
   std::function<std::vector<Tensor>(std::span<const Tensor> tensors)> run;
+  bool grad_enabled = true;  // when it runs
+  std::vector<Operand> operands = {};
 };
 using End = std::variant<Return, Read, Resume, Act>;
 
@@ -46,6 +59,7 @@ using End = std::variant<Return, Read, Resume, Act>;
 struct InputPolicy {
   std::vector<graph::DimPolicy> dims;
   graph::InputLayout layout;
+  std::optional<std::pair<bool, bool>> requires_grad = {};  // whether it did when it was met, and whether it was a leaf
 };
 
 struct Segment;
@@ -66,7 +80,9 @@ struct Segment {
   size_t register_count = 0;          // the graph's first outputs
   size_t tensor_count = 0;            // those behind them: what the end works on
   std::vector<int32_t> bound;         // unbacked symbols: the graph's last outputs
+  CallSite site;                      // of a break: the line of the user's program
   std::vector<InputPolicy> policies;  // of the inputs that were met here
+  std::vector<bool> cell_symbols;     // of the cells without a tensor that were met here: whether they are symbols
   mutable size_t end_registers = 0;   // how many registers the end adds
   End end;
   bool eager = false;         // of a root: calls like this one run without being compiled
@@ -78,6 +94,8 @@ struct Segment {
   // Runs the graph alone; its results go to the frame's registers and symbols. Gives what the end works on.
   std::vector<dispatch::Value> run_graph(Frame& frame) const;
   void run_end(Frame& frame, std::span<dispatch::Value> tensors) const;
+  // Of a returning segment: leaves the thread as the function does.
+  void leave() const;
 };
 
 }  // namespace tenon::capture

@@ -18,18 +18,26 @@ namespace {
 
 using dispatch::Value;
 
-thread_local Session* current_session = nullptr;
-
 bool is_item(const dispatch::Operator& op) { return op.brief_name() == "_local_scalar_dense"; }
 
-// A custom operator becomes a node if everything that it does shows in its tensors.
+bool is_number(const schema::Type& type) {
+  return type.kind == schema::Kind::Int || type.kind == schema::Kind::SymInt || type.kind == schema::Kind::Float ||
+         type.kind == schema::Kind::Bool;
+}
+
+// A custom operator becomes a node if everything that it does shows in its tensors and numbers.
 std::optional<std::string> cannot_be_recorded(const dispatch::Operator& op) {
   for (const schema::Argument& result : op.schema().returns)
-    if (!result.type.is_tensor_like())
+    if (!result.type.is_tensor_like() && !is_number(result.type))
       return fmt::format("{} returns a {}, which cannot be recorded", op.name(), result.type.str());
   if (op.schema().returns.empty() && !op.schema().is_mutable())
     return fmt::format("{} returns nothing and writes to nothing, so that it can only have side effects", op.name());
   return std::nullopt;
+}
+
+Tensor as_tensor(const Scalar& number) {
+  if (number.is_real()) return tensor(number.to_double(), kFloat64);
+  return number.kind() == Scalar::Kind::Bool ? tensor(number.to_bool()) : tensor(number.to_int());
 }
 
 void capture_call(dispatch::Call& call) {
@@ -45,18 +53,17 @@ void capture_call(dispatch::Call& call) {
 
 }  // namespace
 
-bool is_capturing() { return current_session != nullptr; }
+bool is_capturing() { return Session::current() != nullptr; }
 
-Session* Session::current() { return current_session; }
-void set_current_session(Session* session) { current_session = session; }
+Session* Session::current() { return support::thread_context.get<Session>(support::ContextSlot::Session); }
 
-Session::Session(InputPolicies policies, Options options, Frame& frame)
+Session::Session(InputPolicies policies, CellPolicies cell_policies, Options options, Frame& frame)
     : policies_(std::move(policies)),
+      cell_policies_(std::move(cell_policies)),
       options_(std::move(options)),
       frame_(frame),
       env_(make_ref<sym::ShapeEnv>()),
-      inputs_(env_),
-      before_(current_session) {
+      inputs_(env_) {
   start_recorder();
   if (!options_.fullgraph) env_->set_resolver([this](sym::Expr expr) { return resolve(expr); });
 }
@@ -66,6 +73,7 @@ Session::~Session() { env_->set_resolver(nullptr); }
 void Session::start_recorder() {
   recorder_ = std::make_unique<graph::Recorder>(env_);
   graph_inputs_.clear();
+  written_.clear();
   recorder_->unknown = [this](const Tensor& tensor) {
     know(tensor);
     return recorder_->find(tensor);
@@ -73,11 +81,11 @@ void Session::start_recorder() {
 }
 
 Progress Session::progress() const {
-  return {reals.size(), plain_cells.size(), register_facts.size(), inputs_.progress()};
+  return {reals.size(),        cells.size(),      register_facts.size(),
+          same_tensors.size(), grad_modes.size(), inputs_.progress()};
 }
 
-// ---- Inputs
-// ----------------------------------------------------------------------------------------------------------------
+// ---- Inputs -------------------------------------------------------------------------------------------------------
 
 Tensor Session::add_input(const Tensor& real, std::string name, InputSource source) {
   TENON_CHECK(real.device().type == DeviceType::CPU, "[compile] {} is on {}: expected cpu", name, real.device().str());
@@ -94,11 +102,22 @@ Tensor Session::add_input(const Tensor& real, std::string name, InputSource sour
     if (policy.range.min > 2) (void)bool(size >= policy.range.min);
     if (policy.range.max < sym::Range::kMax) (void)bool(size <= policy.range.max);
   }
-  if (real.requires_grad()) {
-    fake.set_requires_grad(true);
+  // Fakes share memory where the tensors do: writing to one shows in the versions of the others, and the session knows
+  // what it touches.
+  for (const auto& [impl, origin] : origins_)
+    if (real_at(origin.second).is_same_storage(real)) {
+      fake = core::make_view(origin.first, fake.sym_sizes(), fake.sym_strides(), fake.sym_storage_offset());
+      fake.impl()->dtype = real.dtype();
+      break;
+    }
+  // The function itself may have changed it since: a replay begins where the call began.
+  if (!decided.requires_grad) decided.requires_grad = {real.requires_grad(), real.is_leaf()};
+  if (auto [requires_grad, is_leaf] = *decided.requires_grad; requires_grad) {
+    autograd::ensure_meta(fake).requires_grad = true;
     // A leaf may not be written to; a tensor with a history may, so its fake has one too.
-    if (!real.is_leaf()) {
-      Tensor leaf = std::exchange(fake, fake::like(fake));
+    if (!is_leaf) {
+      Tensor leaf =
+          std::exchange(fake, core::make_view(fake, fake.sym_sizes(), fake.sym_strides(), fake.sym_storage_offset()));
       autograd::pass_on(fake, leaf);
     }
   }
@@ -134,13 +153,38 @@ Tensor Session::stand_in(const Tensor& tensor) {
   Tensor fake = tensor;
   if (!tensor.is_fake()) {
     auto found = fakes_.find(tensor.impl());
-    if (found == fakes_.end())
+    if (found == fakes_.end()) {
+      tensor.impl()->watched.store(true, std::memory_order_relaxed);
       return add_input(tensor, fmt::format("closure{}", reals.size()),
-                       ClosureTensor{WeakRef<TensorImpl>(tensor.ref())});
+                       ClosureTensor{WeakRef<TensorImpl>(tensor.ref()), tensor.impl()->rebinds, CallSite::here()});
+    }
     fake = found->second;
+    note_same(WeakRef<TensorImpl>(tensor.ref()), fake);
   }
   know(fake);
   return fake;
+}
+
+// Reached by the function itself, and known under another name: at every call it must be the same tensor. What was met
+// so first, is one thing already.
+void Session::note_same(std::variant<Ref<CellState>, WeakRef<TensorImpl>> what, const Tensor& fake) {
+  const InputRef& ref = origins_.at(fake.impl()).second;
+  if (!ref.is_register && std::holds_alternative<ClosureTensor>(sources[static_cast<size_t>(ref.index)]) &&
+      std::holds_alternative<WeakRef<TensorImpl>>(what))
+    return;
+  auto address = [](const auto& each) -> const void* {
+    const auto* cell = std::get_if<Ref<CellState>>(&each);
+    return cell ? static_cast<const void*>(cell->get()) : std::get<WeakRef<TensorImpl>>(each).address();
+  };
+  for (const SameTensor& known : same_tensors)
+    if (known.input == ref && address(known.what) == address(what)) return;
+  std::string name = ref.is_register ? "a tensor computed before" : names[static_cast<size_t>(ref.index)];
+  same_tensors.push_back({std::move(what), ref, std::move(name)});
+}
+
+const Tensor& Session::real_at(const InputRef& ref) const {
+  auto index = static_cast<size_t>(ref.index);
+  return ref.is_register ? frame_.registers[index] : reals[index];
 }
 
 void Session::know(const Tensor& fake) {
@@ -152,7 +196,7 @@ void Session::know(const Tensor& fake) {
         ref.is_register ? fmt::format("kept{}", graph_inputs_.size()) : names[static_cast<size_t>(ref.index)];
     // A backend of the user's reads from the metadata what requires grad.
     Tensor meta = fake::like(fake);
-    if (fake.requires_grad()) meta.set_requires_grad(true);
+    if (fake.requires_grad()) autograd::ensure_meta(meta).requires_grad = true;
     recorder_->add_input(fake, std::move(name), meta);
     graph_inputs_.push_back(ref);
     return;
@@ -165,38 +209,48 @@ void Session::know(const Tensor& fake) {
   derive(fake, recipe->second);
 }
 
-CellContent Session::read_cell(const Ref<CellState>& cell) {
-  if (const auto* tensor = std::get_if<Tensor>(&cell->content)) {
-    if (!tensor->defined()) {
-      plain_cells.emplace_back(cell, cell->content);
-      return cell->content;
-    }
-    auto found = fakes_.find(tensor->impl());
-    if (found != fakes_.end()) {
-      // Known through another name already: the cell must go on holding that very tensor.
-      if (!seen_cells_.contains(cell.get())) plain_cells.emplace_back(cell, cell->content);
-      seen_cells_.insert(cell.get());
+CellValue Session::read_cell(const Ref<CellState>& cell) {
+  if (const auto* tensor = std::get_if<Tensor>(&cell->content); tensor && tensor->defined()) {
+    bool first = seen_cells_.try_emplace(cell.get(), *tensor).second;
+    if (auto found = fakes_.find(tensor->impl()); found != fakes_.end()) {
+      if (first) note_same(cell, found->second);
       return found->second;
     }
-    seen_cells_.insert(cell.get());
-    std::string name = cell->name.empty() ? fmt::format("cell{}", reals.size()) : cell->name;
-    for (char& letter : name)
-      if (letter == '.' || letter == ' ') letter = '_';
-    return add_input(*tensor, std::move(name), cell);
+    return add_input(*tensor, cell_name(*cell), cell);
   }
-  if (seen_cells_.insert(cell.get()).second) plain_cells.emplace_back(cell, cell->content);
-  return cell->content;
+  auto found = seen_cells_.find(cell.get());
+  if (found == seen_cells_.end()) {
+    bool is_symbol = cell_policies_(cells.size(), cell);
+    cells.push_back({cell, cell->content, is_symbol, cell_name(*cell)});
+    found = seen_cells_.emplace(cell.get(), is_symbol ? number_in(*cell) : core::plain_value(cell->content)).first;
+  }
+  return found->second;
 }
 
-// ---- Calls
-// -----------------------------------------------------------------------------------------------------------------
+// The symbol of a number in a cell. A call's guards append its value to the frame's numbers.
+CellValue Session::number_in(const CellState& cell) {
+  ++next_number_;
+  if (const auto* real = std::get_if<double>(&cell.content)) return inputs_.add_real(*real, cell_name(cell));
+  return inputs_.add_number(std::get<int64_t>(cell.content), cell_name(cell));
+}
+
+std::string Session::cell_name(const CellState& cell) const {
+  std::string name = cell.name.empty() ? fmt::format("cell{}", reals.size() + cells.size()) : cell.name;
+  for (char& letter : name)
+    if (letter == '.' || letter == ' ') letter = '_';
+  return name;
+}
+
+// ---- Calls --------------------------------------------------------------------------------------------------------
 
 void Session::record_call(dispatch::Call& call) {
   if (is_item(call.op)) {
     call.results.push_back(Value(read_item(call.args[0].tensor())).own());
     return;
   }
-  if (!ops::row_of(call.op) && !call.op.is_composite_implicit()) {
+  if (const ops::Row* row = ops::row_of(call.op); row && row->captured_in_parts) return record_parts(*row, call);
+  const bool is_row = ops::row_of(call.op) || call.op.is_composite_implicit();
+  if (!is_row) {
     if (dispatch::has_tag(call.op, dispatch::Tag::inplace_view))
       throw GraphBreak(fmt::format("{} moves a tensor to other memory", call.op.name()));
     if (std::optional<std::string> why = cannot_be_recorded(call.op)) return call_between(std::move(*why), call);
@@ -215,6 +269,12 @@ void Session::record_call(dispatch::Call& call) {
           fmt::format("dynamic shape operator: {}; with capture_dynamic_output_shape_ops it would be captured",
                       call.op.name()),
           call);
+    } catch (const fake::NeedsData&) {
+      if (is_row || options_.scalar_outputs) throw;
+      (void)env_->take_fresh();
+      call.results.clear();
+      return call_between(
+          fmt::format("{} gives a number; with capture_scalar_outputs it would be a symbol", call.op.name()), call);
     }
   }
   graph::Node& node =
@@ -226,6 +286,33 @@ void Session::record_call(dispatch::Call& call) {
       if (tensor.defined()) made_.emplace_back(WeakRef<TensorImpl>(tensor.ref()), call.op.name());
     });
   writes |= call.op.schema().is_mutable();
+  for (int at : call.op.schema().mutated_arguments())
+    args[static_cast<size_t>(at)].each_tensor([&](const Tensor& tensor) {
+      if (tensor.defined()) written_.insert(tensor.impl()->storage.get());
+    });
+}
+
+// The row's parts are recorded. Where the user counts from the beginning of a storage: fakes of inputs begin theirs,
+// the real ones may lie further on.
+void Session::record_parts(const ops::Row& row, dispatch::Call& call) {
+  dispatch::Values args;
+  for (const Value& arg : call.args)
+    args.push_back(arg.map_tensors([&](const Tensor& tensor) { return stand_in(tensor); }));
+  int counted = row.schema.argument_index("storage_offset");
+  if (counted >= 0 && !args[static_cast<size_t>(counted)].is_none())
+    for (const auto& [impl, origin] : origins_) {
+      const auto& [fake, ref] = origin;
+      if (ref.is_register || !fake.is_same_storage(args[0].tensor()) || fake.sym_storage_offset().is_symbolic())
+        continue;
+      int64_t begins = reals[static_cast<size_t>(ref.index)].storage_offset();
+      inputs_.fix_offset(ref.index, begins);
+      Value& offset = args[static_cast<size_t>(counted)];
+      offset = Value(offset.sym_int() - begins + fake.sym_storage_offset()).own();
+      break;
+    }
+  dispatch::Call parts{call.op, call.keys, args, {}};
+  row.decomposition(parts);
+  call.results = std::move(parts.results);
 }
 
 void Session::remember_views(const dispatch::Operator& op, const dispatch::Values& args,
@@ -263,8 +350,7 @@ void Session::derive(const Tensor& fake, const Recipe& recipe) {
   node.grad_enabled = recipe.grad_enabled;
 }
 
-// ---- Values that are read
-// --------------------------------------------------------------------------------------------------
+// ---- Values that are read -----------------------------------------------------------------------------------------
 
 Scalar Session::read_item(const Tensor& given) {
   Tensor tensor = stand_in(given);
@@ -311,12 +397,16 @@ bool Session::resolve(sym::Expr expr) {
   return true;
 }
 
-// ---- Breaks
-// ----------------------------------------------------------------------------------------------------------------
+// ---- Breaks -------------------------------------------------------------------------------------------------------
 
 // What is held by somebody else than this session, by what owns its memory. Of views, the tensor that they look into.
-std::vector<Tensor> Session::live_bases() {
+std::vector<Tensor> Session::live_bases(std::span<const Tensor> kept) {
   std::vector<std::pair<graph::ValueId, Tensor>> bases;
+  auto add = [&](const Tensor& base) {
+    graph::ValueId id = recorder_->find(base);
+    if (std::none_of(bases.begin(), bases.end(), [&](const auto& each) { return each.first == id; }))
+      bases.emplace_back(id, base);
+  };
   recorder_->each_tensor([&](const Tensor& tensor, graph::ValueId) {
     auto held = held_.find(tensor.impl());
     uint32_t ours = 1 + (held == held_.end() ? 0 : held->second);
@@ -324,10 +414,10 @@ std::vector<Tensor> Session::live_bases() {
     Tensor base = tensor;
     for (auto recipe = recipes_.find(base.impl()); recipe != recipes_.end(); recipe = recipes_.find(base.impl()))
       base = recipe->second.source;
-    if (origins_.contains(base.impl())) return;
-    graph::ValueId id = recorder_->find(base);
-    if (std::none_of(bases.begin(), bases.end(), [&](const auto& each) { return each.first == id; }))
-      bases.emplace_back(id, base);
+    if (!origins_.contains(base.impl())) add(base);
+    // A view that was made before its base changed its nature must not be made anew.
+    if (std::any_of(kept.begin(), kept.end(), [&](const Tensor& each) { return each.is_same_storage(tensor); }))
+      add(tensor);
   });
   std::sort(bases.begin(), bases.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   std::vector<Tensor> tensors;
@@ -335,12 +425,25 @@ std::vector<Tensor> Session::live_bases() {
   return tensors;
 }
 
-size_t Session::finish(End end, std::span<const Tensor> wanted, std::string why) {
+size_t Session::finish(End end, std::span<const Tensor> operands, std::string why, Keep keep) {
   TENON_CHECK(!options_.fullgraph, "[compile] the function cannot be captured as one graph (fullgraph): {}", why);
-  std::vector<Tensor> bases = live_bases();
+  std::vector<Tensor> bases = live_bases(keep == Keep::AndTheirViews ? operands : std::span<const Tensor>()), wanted;
+  auto register_of = [&](const Tensor& tensor) -> Operand {
+    if (auto origin = origins_.find(tensor.impl()); origin != origins_.end()) return origin->second.second;
+    for (size_t at = 0; at < bases.size(); ++at)
+      if (bases[at].is(tensor)) return InputRef{true, static_cast<int32_t>(next_register_ + at)};
+    return std::nullopt;
+  };
+  for (const Tensor& tensor : operands)
+    if (keep != Keep::Nothing && !register_of(tensor)) bases.push_back(tensor);
+  for (const Tensor& tensor : operands) {
+    Operand known = register_of(tensor);
+    if (!known) wanted.push_back(tensor);
+    if (auto* act = std::get_if<Act>(&end)) act->operands.push_back(known);
+    if (auto* read = std::get_if<Read>(&end)) read->operand = known;
+  }
   for (const Tensor& base : bases) recorder_->graph().outputs.push_back(recorder_->to_argument(Value(base)));
-  for (const Tensor& tensor : wanted)
-    recorder_->graph().outputs.push_back(recorder_->to_argument(Value(stand_in(tensor))));
+  for (const Tensor& tensor : wanted) recorder_->graph().outputs.push_back(recorder_->to_argument(Value(tensor)));
   size_t added = hand_over(std::move(end), bases.size(), wanted.size(), std::move(why));
   for (size_t at = 0; at < bases.size(); ++at) {
     Tensor& base = bases[at];
@@ -366,13 +469,23 @@ size_t Session::hand_over(End end, size_t registers, size_t tensors, std::string
         recorder_->graph().outputs.push_back(symbol.is_real() ? Value(SymFloat(symbol, env_)).own()
                                                               : Value(SymInt(symbol, env_)).own());
       }
-  for (const InputRef& ref : graph_inputs_)
-    for (const auto& [impl, origin] : origins_)
-      if (origin.second == ref) piece.requires_grad.push_back(origin.first.requires_grad());
+  // Of the tensors themselves, which the piece has not run on yet: a fake may have come to require grad in it.
+  std::vector<bool> written(graph_inputs_.size());
+  std::vector<Tensor> given;
+  for (const InputRef& ref : graph_inputs_) {
+    given.push_back(real_at(ref));
+    piece.requires_grad.push_back(given.back().requires_grad());
+    piece.leaves.push_back(given.back().is_leaf());
+  }
+  for (const auto& [impl, origin] : origins_)
+    for (size_t at = 0; at < graph_inputs_.size(); ++at)
+      if (origin.second == graph_inputs_[at]) written[at] = written_.contains(impl->storage.get());
+  piece.aliases = AliasGuard(graph_inputs_, written, given);
   recorder_->graph().symbols = inputs_.sources();
   piece.graph = std::move(recorder_->graph());
   graph::verify(piece.graph);
   piece.end = std::move(end);
+  if (!why.empty()) piece.site = CallSite::here();
   piece.why = std::move(why);
   std::vector<int32_t> bound = piece.bound;
   start_recorder();
@@ -390,12 +503,21 @@ size_t Session::hand_over(End end, size_t registers, size_t tensors, std::string
 void Session::break_here(std::string why) { finish(Resume{}, {}, std::move(why)); }
 
 std::vector<Tensor> Session::act_on(std::string why, std::span<const Tensor> tensors, decltype(Act::run) action) {
-  bool grad_enabled = autograd::grad_enabled();
-  auto run = [grad_enabled, action = std::move(action)](std::span<const Tensor> given) {
-    autograd::SetGradMode mode(grad_enabled);
-    return action(given);
-  };
-  size_t added = finish(Act{std::move(run)}, tensors, std::move(why));
+  return act(std::move(why), tensors, std::move(action), Keep::Nothing);
+}
+
+std::vector<Tensor> Session::effect(core::Effect effect) {
+  return act(effect.why, effect.tensors, std::move(effect.action),
+             effect.spares_views ? Keep::AndTheirViews : Keep::Operands);
+}
+
+std::vector<Tensor> Session::act(std::string why, std::span<const Tensor> tensors, decltype(Act::run) action,
+                                 Keep keep) {
+  std::vector<Tensor> operands;
+  for (const Tensor& tensor : tensors) operands.push_back(stand_in(tensor));
+  size_t added = finish(Act{std::move(action), autograd::grad_enabled()}, operands, std::move(why), keep);
+  grad_modes.push_back(frame_.grad_modes[grad_modes.size()]);
+  autograd::set_grad_enabled(grad_modes.back());
   std::vector<Tensor> results;
   for (size_t at = 0; at < added; ++at) {
     auto index = static_cast<int32_t>(next_register_++);
@@ -427,7 +549,7 @@ void Session::call_between(std::string why, dispatch::Call& call) {
   }
   int lists = 0;
   for (const schema::Argument& result : call.op.schema().returns) {
-    if (!result.type.is_tensor_like()) throw GraphBreak(std::move(why));
+    if (!result.type.is_tensor_like() && !is_number(result.type)) throw GraphBreak(std::move(why));
     lists += result.type.is_list() ? 1 : 0;
   }
   if (lists > 1) throw GraphBreak(std::move(why));
@@ -439,13 +561,19 @@ void Session::call_between(std::string why, dispatch::Call& call) {
           real.push_back(
               arg.map_tensors([&](const Tensor& tensor) { return tensor.defined() ? tensors[next++] : tensor; }));
         std::vector<Tensor> made;
-        for (const Value& result : dispatch::call_boxed(*op, real))
+        for (const Value& result : dispatch::call_boxed(*op, real)) {
           result.each_tensor([&](const Tensor& tensor) { made.push_back(tensor); });
+          if (result.is_number()) made.push_back(as_tensor(result.scalar()));
+        }
         return made;
       });
   // All that is not a single tensor belongs to the list, of which there is one at most.
   size_t next = 0, in_list = results.size() - (call.op.schema().returns.size() - static_cast<size_t>(lists));
   for (const schema::Argument& result : call.op.schema().returns) {
+    if (is_number(result.type)) {
+      call.results.push_back(Value(read_item(results[next++])).own());
+      continue;
+    }
     if (!result.type.is_list()) {
       call.results.push_back(Tensor(results[next++]));
       continue;
@@ -467,6 +595,9 @@ std::vector<Tensor> Session::run_walk(const autograd::Walk& walk) {
     };
     for (const auto& [impl, origin] : origins_) look(origin.first);
     recorder_->each_tensor([&](const Tensor& tensor, graph::ValueId) { look(tensor); });
+    // A view that was made before the last break is known by how it was made.
+    for (const auto& [made, op] : made_)
+      if (Ref<TensorImpl> alive = made.lock()) look(Tensor(std::move(alive)));
     if (!found.defined())
       throw GraphBreak("backward() starts from, or asks for, a tensor that the capture does not know");
     return found;
@@ -474,15 +605,10 @@ std::vector<Tensor> Session::run_walk(const autograd::Walk& walk) {
   std::vector<Tensor> given;
   for (const autograd::Edge& root : walk.roots) given.push_back(find(root));
   for (const Tensor& gradient : walk.gradients) given.push_back(stand_in(gradient));
-  for (const autograd::Edge& edge : walk.captures) {
-    Tensor wanted = find(edge);
-    if (!origins_.contains(wanted.impl()))
-      throw GraphBreak("the gradient of a value computed in the same graph is asked for");
-    given.push_back(wanted);
-  }
+  for (const autograd::Edge& edge : walk.captures) given.push_back(find(edge));
   size_t roots = walk.roots.size();
   bool accumulate = walk.accumulate, retain_graph = walk.retain_graph, create_graph = walk.create_graph;
-  return act_on("backward() runs the autograd engine", given, [=](std::span<const Tensor> tensors) {
+  auto run = [=](std::span<const Tensor> tensors) {
     autograd::Walk real;
     real.accumulate = accumulate;
     real.retain_graph = retain_graph;
@@ -494,11 +620,11 @@ std::vector<Tensor> Session::run_walk(const autograd::Walk& walk) {
     for (size_t at = 2 * roots; at < tensors.size(); ++at)
       real.captures.push_back(autograd::gradient_edge(tensors[at]));
     return autograd::run_walk(real);
-  });
+  };
+  return act("backward() runs the autograd engine", given, run, Keep::Operands);
 }
 
-// ---- The run
-// ---------------------------------------------------------------------------------------------------------------
+// ---- The run ------------------------------------------------------------------------------------------------------
 
 void Session::run(std::span<const Tensor> fakes, std::span<const Value> numbers, Body body) {
   Inside inside(*this);
@@ -521,6 +647,7 @@ void Session::run(std::span<const Tensor> fakes, std::span<const Value> numbers,
       if (computed) recorder_->graph().outputs.push_back(std::move(argument));
     }
   }
+  if (bool mode = autograd::grad_enabled(); mode != context_of_call_.grad_enabled) end.grad_mode = mode;
   // Nothing but what the graph gives: no list to merge at every call.
   if (std::none_of(end.results.begin(), end.results.end(), [](const auto& constant) { return constant.has_value(); }))
     end.results.clear();
@@ -544,6 +671,10 @@ void Session::check_marks() const {
 }
 
 void Session::check_nothing_escaped() {
+  // Histories of fakes are of no use any more, and may hold one another in a ring.
+  for (const auto& [made, op] : made_)
+    if (Ref<TensorImpl> alive = made.lock()) alive->autograd.reset();
+  for (const auto& [impl, origin] : origins_) origin.first.impl()->autograd.reset();
   recorder_.reset();
   recipes_.clear();
   origins_.clear();

@@ -7,11 +7,14 @@
 // still shows in the other.
 #pragma once
 
+#include "core/effects.h"
 #include "segment.h"
+#include "support/thread_context.h"
 
 #include <tenon/autograd/engine.h>
 #include <tenon/capture/compiled_function.h>
 #include <tenon/graph/recorder.h>
+#include <tenon/ops/row.h>
 
 #include <set>
 #include <unordered_map>
@@ -32,15 +35,21 @@ class GraphBreak : public std::exception {
 // What is to become of an input's sizes, by its name. What does become of them is noted there.
 using InputPolicies = std::function<InputPolicy&(size_t input, const std::string& name, const Tensor& tensor)>;
 
+// Whether the number in a cell is to be a symbol; by how many such cells were met before.
+using CellPolicies = std::function<bool(size_t position, const Ref<CellState>& cell)>;
+
 // A finished piece of the capture. The owner puts what comes of it into the session's frame.
 struct Piece {
   graph::Graph graph;
   std::vector<InputRef> inputs;
-  std::vector<bool> requires_grad;  // by input
+  std::vector<bool> requires_grad;  // by input, before the piece runs
+  std::vector<bool> leaves;         // by input
+  AliasGuard aliases;
   size_t register_count = 0, tensor_count = 0;
   std::vector<int32_t> bound;
   End end;
   std::string why;
+  CallSite site;  // of a break: the line of the user's program
 };
 
 class Session {
@@ -52,7 +61,7 @@ class Session {
     std::vector<std::string> argument_names;
   };
 
-  Session(InputPolicies policies, Options options, Frame& frame);
+  Session(InputPolicies policies, CellPolicies cell_policies, Options options, Frame& frame);
   ~Session();
   static Session* current();
 
@@ -67,7 +76,7 @@ class Session {
   // What the function sees instead of `tensor`: fakes are themselves, known to the graph from now on; real tensors
   // become inputs.
   Tensor stand_in(const Tensor& tensor);
-  CellContent read_cell(const Ref<CellState>& cell);
+  CellValue read_cell(const Ref<CellState>& cell);
 
   // Runs `body` on the arguments' fakes, breaks included, and finishes the last piece.
   void run(std::span<const Tensor> fakes, std::span<const dispatch::Value> numbers, Body body);
@@ -78,6 +87,11 @@ class Session {
   void break_here(std::string why);
   // Ends the segment and runs something on real tensors in place of these; its results as fakes.
   std::vector<Tensor> act_on(std::string why, std::span<const Tensor> tensors, decltype(Act::run) action);
+  // The same for what the function does besides computing. It is done to these very tensors: from here on the graph
+  // takes them as inputs, and does not make them anew where they are views.
+  std::vector<Tensor> effect(core::Effect effect);
+  // A walk of the autograd engine, on the real tensors.
+  std::vector<Tensor> run_walk(const autograd::Walk& walk);
 
   graph::Recorder& recorder() { return *recorder_; }
   graph::SymbolicInputs& inputs() { return inputs_; }
@@ -85,18 +99,22 @@ class Session {
   Progress progress() const;
   // What messages call an argument.
   std::string argument_name(size_t position) const;
+  // What the thread was in the middle of when the function was called.
+  const support::ThreadContext& context_of_call() const { return context_of_call_; }
   // Whether an input is neither written to nor given back, as itself or as a view. Once the capture is over.
   bool is_only_read(size_t input) const { return !writes && !returned_.contains(input); }
   // An Error that names the operator of a fake that somebody still holds.
   void check_nothing_escaped();
 
-  std::vector<Tensor> reals;                                        // by input
-  std::vector<InputSource> sources;                                 // by input
-  std::vector<std::string> names;                                   // by input
-  std::vector<std::pair<Ref<CellState>, CellContent>> plain_cells;  // cells that are not tensors, and what they held
+  std::vector<Tensor> reals;         // by input
+  std::vector<InputSource> sources;  // by input
+  std::vector<std::string> names;    // by input
+  std::vector<CellFact> cells;       // those that hold no tensor
   std::vector<RegisterFact> register_facts;
-  bool writes = false;  // an operator writes to something
-  bool broke = false;   // there was a break already
+  std::vector<SameTensor> same_tensors;
+  std::vector<bool> grad_modes;  // that actions left behind
+  bool writes = false;           // an operator writes to something
+  bool broke = false;            // there was a break already
 
  private:
   // How a fake that shares memory with another came from it.
@@ -119,43 +137,50 @@ class Session {
     Scalar value;
   };
 
-  friend class Inside;
-  friend class Outside;
   void start_recorder();
   Tensor add_input(const Tensor& real, std::string name, InputSource source);
   void know(const Tensor& fake);
+  void note_same(std::variant<Ref<CellState>, WeakRef<TensorImpl>> what, const Tensor& fake);
+  const Tensor& real_at(const InputRef& ref) const;
+  CellValue number_in(const CellState& cell);
+  std::string cell_name(const CellState& cell) const;
   void derive(const Tensor& fake, const Recipe& recipe);
+  void record_parts(const ops::Row& row, dispatch::Call& call);
   void remember_views(const dispatch::Operator& op, const dispatch::Values& args, const dispatch::Results& results);
-  size_t finish(End end, std::span<const Tensor> wanted, std::string why);
+  // Which tensors are inputs of the next segment, as they are, even if they are views and could be made anew.
+  enum class Keep : uint8_t { Nothing, Operands, AndTheirViews };
+  // Ends the segment with an end that works on `operands`.
+  size_t finish(End end, std::span<const Tensor> operands, std::string why, Keep keep = Keep::Nothing);
+  std::vector<Tensor> act(std::string why, std::span<const Tensor> tensors, decltype(Act::run) action, Keep keep);
   size_t hand_over(End end, size_t registers, size_t tensors, std::string why);
   void call_between(std::string why, dispatch::Call& call);
-  std::vector<Tensor> live_bases();
+  std::vector<Tensor> live_bases(std::span<const Tensor> kept);
   Scalar read_item(const Tensor& tensor);
   Scalar next_number(Dtype dtype);
-  std::vector<Tensor> run_walk(const autograd::Walk& walk);
   bool resolve(sym::Expr expr);
   // An Error if a dimension marked dynamic came out as a constant.
   void check_marks() const;
 
   InputPolicies policies_;
+  CellPolicies cell_policies_;
   Options options_;
   Frame& frame_;
   Ref<sym::ShapeEnv> env_;
   graph::SymbolicInputs inputs_;
   std::unique_ptr<graph::Recorder> recorder_;
   std::vector<InputRef> graph_inputs_;                                          // of the segment being recorded
+  std::unordered_set<const Storage*> written_;                                  // by the segment: storages of fakes
   std::unordered_map<const TensorImpl*, Tensor> fakes_;                         // by real tensor
   std::unordered_map<const TensorImpl*, std::pair<Tensor, InputRef>> origins_;  // fakes with a place in the frame
   std::unordered_map<const TensorImpl*, Recipe> recipes_;                       // fakes that are views
   std::unordered_map<const TensorImpl*, uint32_t> held_;                        // references that recipes hold
   std::unordered_map<const TensorImpl*, Item> items_;                           // elements that were read
-  std::unordered_set<const CellState*> seen_cells_;
+  std::unordered_map<const CellState*, CellValue> seen_cells_;
   std::vector<std::pair<WeakRef<TensorImpl>, std::string>> made_;  // every fake that an operator made, and which
   std::vector<Marked> marks_;
   std::set<size_t> returned_;                   // inputs that results show
   size_t next_number_ = 0, next_register_ = 0;  // in the frame
-  dispatch::ThreadKeys keys_before_ = dispatch::thread_keys();
-  Session* before_;
+  support::ThreadContext context_of_call_ = support::thread_context;
 };
 
 }  // namespace tenon::capture

@@ -1,5 +1,10 @@
+#include "core/rebind.h"
+#include "support/thread_context.h"
+
 #include <tenon/core/tensor.h>
 #include <tenon/sym/size_rules.h>
+
+#include <fmt/format.h>
 
 #include <cstring>
 
@@ -18,16 +23,18 @@ const TensorImpl& need(const Tensor& tensor, const char* what) {
   return *tensor.impl();
 }
 
-const TensorImpl& need_plain(const Tensor& tensor, const char* what, const char* instead) {
-  const TensorImpl& impl = need(tensor, what);
-  TENON_CHECK(!impl.symbolic, "[{}] the sizes {} are symbolic: use {}", what, str(impl.symbolic->sizes), instead);
-  return impl;
+// The plain numbers of symbolic ones, each pinned to what it is at capture. They are kept beside the symbolic ones,
+// where a span can look at them; asked again, they are the same, because a pinned number does not change.
+std::span<const int64_t> pinned(const SymInts& numbers, Ints& plain) {
+  plain.resize(numbers.size());
+  for (size_t at = 0; at < numbers.size(); ++at) plain[at] = numbers[at].plain();
+  return plain.span();
 }
 
 size_t wrap(int64_t dim, int64_t rank, const char* what) {
   int64_t positive = dim < 0 ? dim + rank : dim;
-  TENON_CHECK(positive >= 0 && positive < rank, "[{}] expected a dimension from {} to {}, got {}", what, -rank,
-              rank - 1, dim);
+  TENON_CHECK_INDEX(positive >= 0 && positive < rank, "[{}] expected a dimension from {} to {}, got {}", what, -rank,
+                    rank - 1, dim);
   return static_cast<size_t>(positive);
 }
 
@@ -38,11 +45,18 @@ int64_t Tensor::dim() const {
   return static_cast<int64_t>(impl.symbolic ? impl.symbolic->sizes.size() : impl.sizes.size());
 }
 
-std::span<const int64_t> Tensor::sizes() const { return need_plain(*this, "sizes", "sym_sizes()").sizes.span(); }
-std::span<const int64_t> Tensor::strides() const {
-  return need_plain(*this, "strides", "sym_strides()").strides.span();
+std::span<const int64_t> Tensor::sizes() const {
+  const TensorImpl& impl = need(*this, "sizes");
+  return impl.symbolic ? pinned(impl.symbolic->sizes, impl_->sizes) : impl.sizes.span();
 }
-int64_t Tensor::storage_offset() const { return need_plain(*this, "storage_offset", "sym_storage_offset()").offset; }
+std::span<const int64_t> Tensor::strides() const {
+  const TensorImpl& impl = need(*this, "strides");
+  return impl.symbolic ? pinned(impl.symbolic->strides, impl_->strides) : impl.strides.span();
+}
+int64_t Tensor::storage_offset() const {
+  const TensorImpl& impl = need(*this, "storage_offset");
+  return impl.symbolic ? impl.symbolic->offset.plain() : impl.offset;
+}
 
 SymInts Tensor::sym_sizes() const {
   const TensorImpl& impl = need(*this, "sym_sizes");
@@ -112,8 +126,8 @@ int64_t Tensor::version() const {
 
 void* Tensor::raw_data() const {
   const TensorImpl& impl = need(*this, "data");
-  TENON_CHECK(impl.storage->has_data(), "[data] Cannot access data pointer of a {} tensor {}: it has no data", is_fake() ? "fake" : impl.device.str(),
-              description());
+  TENON_CHECK(impl.storage->has_data(), "[data] Cannot access data pointer of a {} tensor {}: it has no data",
+              is_fake() ? "fake" : impl.device.str(), description());
   return static_cast<std::byte*>(impl.storage->data()) + impl.offset * size_of(impl.dtype);
 }
 
@@ -123,6 +137,18 @@ std::string Tensor::description() const {
 }
 
 namespace core {
+namespace {
+bool (*inside_operator)() = nullptr;
+}  // namespace
+
+void set_inside_operator(bool (*inside)()) { inside_operator = inside; }
+
+void note_rebind(TensorImpl& held) {
+  if (support::thread_context.runs_own_code || (inside_operator && inside_operator())) return;
+  held.rebinds.fetch_add(1, std::memory_order_relaxed);
+}
+
+void undefined_tensor(const char* asked) { fail("[{}] expected a tensor, got an undefined one", asked); }
 
 void wrong_data_type(const Tensor& tensor, Dtype asked) {
   fail("[data] expected a tensor of {}, got {}", name(asked), tensor.description());

@@ -1,5 +1,7 @@
 #include <tenon/dispatch/any_value.h>
 
+#include <fmt/format.h>
+
 namespace tenon {
 
 AnyValue::AnyValue(const std::vector<Tensor>& list) : content_(List(list.begin(), list.end())) {}
@@ -79,6 +81,8 @@ std::string AnyValue::str() const {
   return "None";
 }
 
-void AnyValue::wrong_kind(std::string_view expected) const { fail("[value] expected {}, got {}", expected, str()); }
+void AnyValue::wrong_kind(std::string_view expected) const {
+  fail<TypeError>("[value] expected {}, got {}", expected, str());
+}
 
 }  // namespace tenon

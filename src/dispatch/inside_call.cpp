@@ -1,5 +1,7 @@
 #include "inside_call.h"
 
+#include "core/rebind.h"
+
 #include <linux/membarrier.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -10,6 +12,11 @@
 namespace tenon::dispatch {
 
 constinit thread_local ThreadState thread_state;
+
+[[maybe_unused]] static const bool registered = [] {
+  core::set_inside_operator([] { return thread_state.depth.load(std::memory_order_relaxed) > 0; });
+  return true;
+}();
 
 const bool barrier_available = syscall(__NR_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
 

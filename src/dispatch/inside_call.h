@@ -7,7 +7,6 @@ namespace tenon::dispatch {
 
 // What the dispatcher keeps for each thread. In the static block of the thread, so that reading it costs no call.
 struct ThreadState {
-  ThreadKeys keys;
   std::atomic<uint32_t> depth{0};  // of calls
   bool known = false;              // to `all_threads_left`
 };

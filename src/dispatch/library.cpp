@@ -27,8 +27,8 @@ bool is_reserved_namespace(std::string_view ns) {
 
 QualifiedName parse_qualified_name(std::string_view text) {
   size_t colons = text.find("::");
-  TENON_CHECK(colons != std::string_view::npos && colons > 0 && colons + 2 < text.size(),
-              "[library] expected a name with a namespace, such as \"mylib::foo\", got \"{}\"", text);
+  TENON_CHECK_VALUE(colons != std::string_view::npos && colons > 0 && colons + 2 < text.size(),
+                    "[library] expected a name with a namespace, such as \"mylib::foo\", got \"{}\"", text);
   QualifiedName parts{std::string(text.substr(0, colons)), std::string(text.substr(colons + 2)), {}};
   if (size_t dot = parts.name.find('.'); dot != std::string::npos) {
     parts.overload = parts.name.substr(dot + 1);
@@ -39,10 +39,10 @@ QualifiedName parse_qualified_name(std::string_view text) {
 
 Library::Library(std::string ns, Kind kind, std::optional<KernelKey> key, std::source_location where)
     : ns_(std::move(ns)), kind_(kind), key_(key) {
-  TENON_CHECK(!ns_.empty() && ns_.find(':') == std::string::npos,
-              "[library] expected a namespace, such as \"mylib\", got \"{}\"", ns_);
+  TENON_CHECK_VALUE(!ns_.empty() && ns_.find(':') == std::string::npos,
+                    "[library] expected a namespace, such as \"mylib\", got \"{}\"", ns_);
   if (kind_ != Kind::Def) return;
-  TENON_CHECK(!is_reserved_namespace(ns_), "[library] {} is a reserved namespace", ns_);
+  TENON_CHECK_VALUE(!is_reserved_namespace(ns_), "[library] {} is a reserved namespace", ns_);
   Claims& claims = Claims::all();
   std::lock_guard lock(claims.mutex);
   auto [at, added] = claims.places.try_emplace(ns_, place_of(where));
@@ -81,7 +81,7 @@ Operator& Library::define(schema::Schema schema, std::vector<Tag> tags, std::sou
   if (schema.ns.empty()) schema.ns = ns_;
   TENON_CHECK(schema.ns == ns_, "[library] {} is not in the namespace {} of this library", schema.qualified_name(),
               ns_);
-  TENON_CHECK(!is_reserved_namespace(ns_), "[library] {} is a reserved namespace", ns_);
+  TENON_CHECK_VALUE(!is_reserved_namespace(ns_), "[library] {} is a reserved namespace", ns_);
   Defined defined = define_scoped(std::move(schema), std::move(tags), place_of(where));
   keep(std::move(defined.registration));
   return defined.op;

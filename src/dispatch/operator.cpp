@@ -1,6 +1,9 @@
 #include "borrows.h"
 #include "profile_scope.h"
 #include "registry.h"
+#include "support/thread_context.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 
@@ -13,8 +16,10 @@ namespace {
   std::vector<std::string> given;
   for (const Value& value : call.args) given.push_back(value.str());
   if (key == DispatchKey::None)
-    fail("[{}] no Tensor inputs and no device to run on: ({})", call.op.name(), fmt::join(given, ", "));
-  fail("[{}] has no kernel for {}, called with ({})", call.op.name(), name(key), fmt::join(given, ", "));
+    fail<NotImplementedError>("[{}] no Tensor inputs and no device to run on: ({})", call.op.name(),
+                              fmt::join(given, ", "));
+  fail<NotImplementedError>("[{}] has no kernel for {}, called with ({})", call.op.name(), name(key),
+                            fmt::join(given, ", "));
 }
 
 }  // namespace
@@ -98,17 +103,28 @@ std::vector<const Operator*> all_operators() {
   return list;
 }
 
-ThreadKeys& thread_keys() { return thread_state.keys; }
+ThreadKeys thread_keys() {
+  const support::ThreadContext& context = support::thread_context;
+  return {KeySet::from_bits(context.included_keys), KeySet::from_bits(context.excluded_keys)};
+}
+void set_thread_keys(ThreadKeys keys) {
+  support::thread_context.included_keys = keys.include.bits();
+  support::thread_context.excluded_keys = keys.exclude.bits();
+}
 
 namespace {
 
-inline KeySet call_keys(std::span<const Value> args) {
-  const ThreadKeys thread = thread_state.keys;
+// `undefined`: whether there is an undefined tensor among the arguments.
+inline KeySet call_keys(std::span<const Value> args, bool& undefined) {
+  const ThreadKeys thread = thread_keys();
   KeySet keys = thread.include;
   bool any = false;
   for (const Value& value : args)
     value.each_tensor([&](const Tensor& tensor) {
-      if (!tensor.defined()) return;
+      if (!tensor.defined()) [[unlikely]] {
+        undefined = true;
+        return;
+      }
       keys = keys | tensor.impl()->keys;
       any = true;
     });
@@ -143,7 +159,23 @@ inline void run_kernel(Call& call, KeySet keys) {
 
 }  // namespace
 
-KeySet keys_of(std::span<const Value> args) { return call_keys(args); }
+// Only where the schema says `Tensor?` may a tensor be undefined.
+[[gnu::noinline]] void check_defined(const Operator& op, std::span<const Value> args) {
+  const std::vector<schema::Argument>& arguments = op.schema().arguments;
+  for (size_t at = 0; at < args.size() && at < arguments.size(); ++at) {
+    const schema::Type& type = arguments[at].type;
+    const bool may_miss = type.is_optional() || (type.is_list() && type.element[0].is_optional());
+    if (!may_miss)
+      args[at].each_tensor([&](const Tensor& tensor) {
+        TENON_CHECK(tensor.defined(), "[{}] expected a tensor, got an undefined one", op.brief_name());
+      });
+  }
+}
+
+KeySet keys_of(std::span<const Value> args) {
+  bool undefined = false;
+  return call_keys(args, undefined);
+}
 
 void redispatch(Call& call, KeySet keys) { run_kernel(call, keys); }
 
@@ -156,7 +188,11 @@ Results redispatch(const Operator& op, KeySet keys, std::span<const Value> args)
 Results call_boxed(const Operator& op, std::span<const Value> args) {
   ProfileScope profiled(op.name());
   Call call{op, {}, args, {}};
-  run_kernel(call, call_keys(args));
+  bool undefined = false;
+  const KeySet keys = call_keys(args, undefined);
+  if (undefined) [[unlikely]]
+    check_defined(op, args);
+  run_kernel(call, keys);
   return std::move(call.results);
 }
 

@@ -1,5 +1,7 @@
 #include "registry.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace tenon::dispatch {

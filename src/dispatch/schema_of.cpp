@@ -1,5 +1,7 @@
 #include <tenon/dispatch/schema_of.h>
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace tenon::dispatch::detail {
@@ -60,8 +62,8 @@ std::vector<Named> parse_names(std::string_view where, const SchemaOptions& opti
   }
   if (options.names.empty())
     for (size_t at = 0; at < count; ++at) named.push_back({fmt::format("arg{}", at), "", false});
-  TENON_CHECK(named.size() == count, "[{}] the function has {} parameters, but {} names were given: \"{}\"", where,
-              count, named.size(), options.names);
+  TENON_CHECK_VALUE(named.size() == count, "[{}] the function has {} parameters, but {} names were given: \"{}\"",
+                    where, count, named.size(), options.names);
   return named;
 }
 
@@ -85,16 +87,16 @@ schema::Schema build_schema(std::string_view qualified_name, const FunctionTypes
       missing.push_back("'" + mutated + "'");
   std::vector<std::string> known;
   for (const Named& each : named) known.push_back(each.name);
-  TENON_CHECK(missing.empty(), "[{}] {{{}}} in mutates_args were not found among the arguments ({})", where,
-              fmt::join(missing, ", "), fmt::join(known, ", "));
+  TENON_CHECK_VALUE(missing.empty(), "[{}] {{{}}} in mutates_args were not found among the arguments ({})", where,
+                    fmt::join(missing, ", "), fmt::join(known, ", "));
   std::vector<std::string> arguments, returns;
   bool star = false;
   for (size_t at = 0; at < named.size(); ++at) {
     bool mutated = std::find(options.mutates.begin(), options.mutates.end(), named[at].name) != options.mutates.end();
     std::string plain = types.arguments[at]("");
-    TENON_CHECK(!mutated || parse_type(plain).is_tensor_like(),
-                "[{}] only tensors, optional tensors and lists of tensors can be mutated: '{}' is {}", where,
-                named[at].name, plain);
+    TENON_CHECK_VALUE(!mutated || parse_type(plain).is_tensor_like(),
+                      "[{}] only tensors, optional tensors and lists of tensors can be mutated: '{}' is {}", where,
+                      named[at].name, plain);
     if (named[at].keyword_only && !std::exchange(star, true)) arguments.emplace_back("*");
     arguments.push_back(types.arguments[at](mutated ? fmt::format("(a{}!)", at) : "") + " " + named[at].name +
                         named[at].rest);
@@ -112,8 +114,9 @@ void check_signature(const schema::Schema& schema, const FunctionTypes& types, s
   for (TypeTextFunction text : types.arguments) arguments.push_back(text(""));
   for (TypeTextFunction text : types.returns) returns.push_back(text(""));
   auto refuse = [&](const std::string& why) {
-    fail("[{}] expected the signature to match the schema {}, but {} has the types ({}) -> ({}): {}",
-         schema.qualified_name(), schema.str(), what, fmt::join(arguments, ", "), fmt::join(returns, ", "), why);
+    fail<ValueError>("[{}] expected the signature to match the schema {}, but {} has the types ({}) -> ({}): {}",
+                     schema.qualified_name(), schema.str(), what, fmt::join(arguments, ", "), fmt::join(returns, ", "),
+                     why);
   };
   if (arguments.size() != schema.arguments.size())
     refuse(fmt::format("{} parameters, expected {}", arguments.size(), schema.arguments.size()));

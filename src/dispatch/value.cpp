@@ -1,5 +1,7 @@
 #include <tenon/dispatch/value.h>
 
+#include <fmt/format.h>
+
 namespace tenon::dispatch {
 namespace {
 
@@ -147,7 +149,9 @@ std::string_view Value::name(Tag tag) {
   return kNames[static_cast<int>(tag)];
 }
 
-void Value::wrong_kind(std::string_view expected) const { fail("[value] expected {}, got {}", expected, str()); }
+void Value::wrong_kind(std::string_view expected) const {
+  fail<TypeError>("[value] expected {}, got {}", expected, str());
+}
 
 std::optional<Tensor> Value::optional_tensor() const {
   return is_none() ? std::nullopt : std::optional<Tensor>(tensor());

@@ -162,7 +162,7 @@ void run_composite(dispatch::Call& call) {
     }
     symbols.clear();
     TENON_ASSERT(entry->guards.check(tensors, numbers.span(), symbols), "{}: a new plan refuses its own inputs: {}",
-                 call.op.name(), entry->guards.explain(tensors, numbers.span()));
+                 call.op.name(), entry->guards.failures(tensors, numbers.span()).front().text);
     std::unique_lock lock(plans.mutex);
     plans.entries[key].push_back(entry);
   }

@@ -137,9 +137,10 @@ void run_row(dispatch::Call& call) {
   if (!row) {
     bool any = false;
     for (const dispatch::Value& value : call.args) value.each_tensor([&](const Tensor&) { any = true; });
-    TENON_CHECK(any, "[{}] no Tensor inputs were given that would name a device, and there is no cpu impl registered",
-                call.op.name());
-    fail("[{}] has no cpu impl registered", call.op.name());
+    TENON_CHECK_IMPLEMENTED(
+        any, "[{}] no Tensor inputs were given that would name a device, and there is no cpu impl registered",
+        call.op.name());
+    fail<NotImplementedError>("[{}] has no cpu impl registered", call.op.name());
   }
   switch (row->kind) {
     case ops::Kind::Pointwise: return run_pointwise(*row, call);

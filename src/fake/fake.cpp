@@ -1,7 +1,11 @@
+#include "unknown_numbers.h"
+
 #include <tenon/dispatch/registration.h>
 #include <tenon/fake/dynamic_size.h>
 #include <tenon/fake/fake.h>
 #include <tenon/ops/row.h>
+
+#include <algorithm>
 
 namespace tenon::fake {
 
@@ -43,6 +47,12 @@ Scalar unknown_item(const Tensor& tensor) {
   return Scalar(env->create_unbacked(range_of(tensor.dtype())));
 }
 
+bool returns_numbers_alone(const schema::Schema& schema) {
+  return !schema.returns.empty() &&
+         std::none_of(schema.returns.begin(), schema.returns.end(),
+                      [](const schema::Argument& result) { return result.type.is_tensor_like(); });
+}
+
 // Sizes and dtypes by the row's rules.
 void run_fake(dispatch::Call& call) {
   const ops::Row* row = ops::row_of(call.op);
@@ -50,6 +60,7 @@ void run_fake(dispatch::Call& call) {
     return call.results.push_back(dispatch::Value(unknown_item(call.args[0].tensor())).own());
   if (!row && dispatch::has_kernel(call.op, dispatch::KernelKey::Meta))
     return (*call.op.kernel(DispatchKey::Meta))(call);
+  if (!row && give_unknown_numbers(call)) return;
   TENON_CHECK(row,
               "[{0}] There was no fake impl registered for {0}. This is necessary for compile() and tracing to work. "
               "Please use "
@@ -89,8 +100,9 @@ void run_meta(dispatch::Call& call) {
   const ops::Row* row = ops::row_of(call.op);
   if (!row && dispatch::has_kernel(call.op, dispatch::KernelKey::Fake))
     return (*call.op.kernel(DispatchKey::Fake))(call);
-  TENON_CHECK(row, "[{}] has no fake impl or Meta kernel: register one with register_fake to call it on meta tensors",
-              call.op.name());
+  TENON_CHECK_IMPLEMENTED(
+      row, "[{}] has no fake impl or Meta kernel: register one with register_fake to call it on meta tensors",
+      call.op.name());
   run_fake(call);
 }
 
@@ -111,4 +123,21 @@ SymInt size_in_row(const SymInt& min, const std::optional<SymInt>& max) {
 }();
 
 }  // namespace
+
+bool give_unknown_numbers(dispatch::Call& call) {
+  if (!returns_numbers_alone(call.op.schema())) return false;
+  Ref<sym::ShapeEnv> env = DynamicSizes::for_items();
+  if (!env) throw NeedsData(fmt::format("[{}] gives a number that only a run can tell", call.op.name()));
+  for (const schema::Argument& result : call.op.schema().returns) switch (result.type.kind) {
+      case schema::Kind::Float: call.results.push_back(dispatch::Value(env->create_unbacked_real()).own()); break;
+      case schema::Kind::Bool: call.results.push_back(dispatch::Value(env->create_unbacked_bool()).own()); break;
+      case schema::Kind::Int:
+      case schema::Kind::SymInt: call.results.push_back(dispatch::Value(env->create_unbacked({})).own()); break;
+      default:
+        fail("[{}] returns a {}: register_fake must say which, because a graph cannot hold it", call.op.name(),
+             result.type.str());
+    }
+  return true;
+}
+
 }  // namespace tenon::fake

@@ -1,5 +1,7 @@
 #include <tenon/graph/graph.h>
 
+#include <fmt/format.h>
+
 #include <bit>
 #include <set>
 
@@ -88,7 +90,12 @@ std::string to_string(const Graph& graph) {
     text += fmt::format("{}{}: {}", at ? ", " : "", name_of(graph, graph.inputs[at]),
                         type_of(graph.meta(graph.inputs[at])));
   text += ")\n";
+  auto seeds = [&, next = size_t{0}](size_t position) mutable {
+    for (; next < graph.seeds.size() && graph.seeds[next].position <= position; ++next)
+      text += fmt::format("  manual_seed({})\n", graph.seeds[next].seed.str());
+  };
   for (const Node& node : graph.nodes) {
+    seeds(static_cast<size_t>(&node - graph.nodes.data()));
     std::vector<std::string> args, outputs, types;
     for (size_t at = 0; at < node.args.size(); ++at) {
       const schema::Argument& argument = node.op->schema().arguments[at];
@@ -108,6 +115,7 @@ std::string to_string(const Graph& graph) {
     if (!node.grad_enabled) text += "  [no_grad]";
     text += '\n';
   }
+  seeds(graph.nodes.size());
   std::vector<std::string> outputs;
   for (const Argument& output : graph.outputs) outputs.push_back(to_text(graph, output));
   return text + fmt::format("  return ({})\n", fmt::join(outputs, ", "));
@@ -200,7 +208,7 @@ int64_t symbol_bits(const dispatch::Value& number) {
 int64_t bound_value(const Binding& binding, std::span<const dispatch::Value> results, std::span<const Tensor> outputs) {
   auto dim = static_cast<size_t>(binding.dim);
   switch (binding.kind) {
-    case Binding::Kind::Item: return symbol_bits(results[0]);
+    case Binding::Kind::Item: return symbol_bits(results[dim]);
     case Binding::Kind::Size: return outputs[static_cast<size_t>(binding.output)].sizes()[dim];
     case Binding::Kind::Stride: return outputs[static_cast<size_t>(binding.output)].strides()[dim];
     case Binding::Kind::Offset: return outputs[static_cast<size_t>(binding.output)].storage_offset();

@@ -1,5 +1,8 @@
+#include <tenon/core/draws.h>
+#include <tenon/core/random.h>
 #include <tenon/graph/graph.h>
 
+#include <optional>
 #include <set>
 
 namespace tenon::graph {
@@ -24,17 +27,25 @@ class Interpreter {
   std::vector<Value> run() {
     for (size_t at = 0; at < graph_.nodes.size(); ++at) {
       const Node& node = graph_.nodes[at];
+      seed_before(at);
       if (options_.before_node) options_.before_node(node);
       run_node(node);
       if (options_.free_early)
         for (ValueId id : last_uses_[at]) tensors_[static_cast<size_t>(id)] = Tensor();
     }
+    seed_before(graph_.nodes.size());
     std::vector<Value> outputs;
     for (const Argument& output : graph_.outputs) outputs.push_back(resolve(output).own());
     return outputs;
   }
 
  private:
+  void seed_before(size_t position) {
+    if (!options_.seeds) return;
+    for (; next_seed_ < graph_.seeds.size() && graph_.seeds[next_seed_].position <= position; ++next_seed_)
+      manual_seed(static_cast<uint64_t>(evaluate_numbers(graph_.seeds[next_seed_].seed, symbols_).integer()));
+  }
+
   void find_last_uses() {
     std::vector<int32_t> last(graph_.values.size(), -1);
     for (size_t at = 0; at < graph_.nodes.size(); ++at) {
@@ -69,6 +80,8 @@ class Interpreter {
   void run_node(const Node& node) {
     dispatch::Values args;
     for (const Argument& argument : node.args) args.push_back(resolve(argument));
+    std::optional<NumberedDraws> numbered;
+    if (node.draw >= 0) numbered.emplace(node.draw);
     dispatch::Results results =
         node.binds.empty() || !symbols_.empty() ? dispatch::call_boxed(*node.op, args) : call_again(node, args);
     size_t at = 0;
@@ -117,6 +130,7 @@ class Interpreter {
   std::vector<int64_t> symbols_;  // by id; empty: symbolic numbers stay as they are
   std::set<int32_t> bound_;       // unbacked symbols that have a value by now
   std::vector<bool> checked_;     // by deferred check
+  size_t next_seed_ = 0;
 };
 
 }  // namespace

@@ -60,11 +60,12 @@ Binding find_binding(int32_t symbol, std::span<const dispatch::Value> results) {
   auto found = [&](Binding::Kind kind, int32_t dim) {
     if (binding.kind == Binding::Kind::Hidden) binding = {kind, symbol, output, dim};
   };
-  for (const dispatch::Value& result : results) {
+  for (size_t at = 0; at < results.size(); ++at) {
+    const dispatch::Value& result = results[at];
     if (result.is_number()) {
       bool shows = false;
       each_symbol(Argument(result), [&](int32_t id) { shows |= id == symbol; });
-      if (shows) return {Binding::Kind::Item, symbol, -1, -1};
+      if (shows) return {Binding::Kind::Item, symbol, -1, static_cast<int32_t>(at)};
     }
     result.each_tensor([&](const Tensor& tensor) {
       if (!tensor.defined()) return;

@@ -4,6 +4,20 @@
 #include <numeric>
 
 namespace tenon::graph {
+namespace {
+
+constexpr int32_t kOffset = -1;  // in place of a dimension
+
+int64_t measured(const TensorImpl& impl, int32_t dim, bool stride) {
+  return dim == kOffset ? impl.offset : (stride ? impl.strides : impl.sizes)[static_cast<size_t>(dim)];
+}
+
+std::string place_of(int32_t dim, bool stride, const std::string& name) {
+  if (dim == kOffset) return "storage offset of " + name;
+  return fmt::format("{} of {} at dim {}", stride ? "stride" : "size", name, dim);
+}
+
+}  // namespace
 
 void SymbolicInputs::set_source(sym::Expr symbol, SymbolSource source) {
   auto id = static_cast<size_t>(symbol.symbol_id());
@@ -81,7 +95,7 @@ Tensor SymbolicInputs::add(const Tensor& real, std::span<const DimPolicy> dims, 
   for (size_t dim : chosen.order) {
     SymInt stride = strides[dim];
     int32_t& choice = chosen.strides[dim];
-    if (!follow && any && strides[dim] > 1) {
+    if (!follow && (any || dims[dim].dynamic_stride) && strides[dim] > 1) {
       auto found =
           std::find_if(reached.rbegin(), reached.rend(), [&](const auto& each) { return each.first == strides[dim]; });
       choice = found != reached.rend() ? static_cast<int32_t>(reached.rend() - found) - 1 : InputLayout::kOwnSymbol;
@@ -101,6 +115,10 @@ Tensor SymbolicInputs::add(const Tensor& real, std::span<const DimPolicy> dims, 
     reached.emplace_back(strides[dim] * sizes[dim], stride * sym_sizes[dim]);
   }
   return core::make_without_data(sym_sizes, sym_strides, real.dtype(), real.device(), KeySet{DispatchKey::Fake});
+}
+
+void SymbolicInputs::fix_offset(int32_t input, int64_t offset) {
+  expected_.push_back({input, kOffset, false, env_->pool().constant(offset)});
 }
 
 SymInt SymbolicInputs::add_number(int64_t value, const std::string& name) {
@@ -166,7 +184,7 @@ bool SizeGuards::check(std::span<const Tensor> inputs, std::span<const int64_t> 
                        SmallVector<int64_t, 16>& symbols) const {
   for (const Fixed& each : fixed_) {
     const TensorImpl& impl = *inputs[static_cast<size_t>(each.input)].impl();
-    if ((each.stride ? impl.strides : impl.sizes)[static_cast<size_t>(each.dim)] != each.value) return false;
+    if (measured(impl, each.dim, each.stride) != each.value) return false;
   }
   // A symbol that a segment before bound has its value already.
   for (size_t at = 0; at < sources_.size(); ++at) {
@@ -181,44 +199,44 @@ bool SizeGuards::check(std::span<const Tensor> inputs, std::span<const int64_t> 
   for (size_t at = 0; at < expected_.size(); ++at) {
     const Expectation& each = expected_[at];
     const TensorImpl& impl = *inputs[static_cast<size_t>(each.input)].impl();
-    if ((each.stride ? impl.strides : impl.sizes)[static_cast<size_t>(each.dim)] != values[at]) return false;
+    if (measured(impl, each.dim, each.stride) != values[at]) return false;
   }
   for (size_t at = expected_.size(); at < values.size(); ++at)
     if (values[at] == 0) return false;
   return true;
 }
 
-std::string SizeGuards::explain(std::span<const Tensor> inputs, std::span<const int64_t> numbers,
-                                std::vector<int64_t> symbols, CallSite* site) const {
+std::vector<SizeGuards::Failure> SizeGuards::failures(std::span<const Tensor> inputs, std::span<const int64_t> numbers,
+                                                      std::vector<int64_t> symbols) const {
+  std::vector<Failure> found;
   auto name = [&](int32_t input) { return names_[static_cast<size_t>(input)]; };
   auto got = [&](int32_t input, int32_t dim, bool stride) {
     const Tensor& tensor = inputs[static_cast<size_t>(input)];
     return (stride ? tensor.strides() : tensor.sizes())[static_cast<size_t>(dim)];
   };
-  auto mismatch = [&](const auto& each, std::string expected) {
-    return fmt::format("{} of {} at dim {}: expected {}, got {}", each.stride ? "stride" : "size", name(each.input),
-                       each.dim, expected, got(each.input, each.dim, each.stride));
+  auto mismatch = [&](const auto& each, const std::string& expected) {
+    found.push_back({fmt::format("{} of {} at dim {}: expected {}, got {}", each.stride ? "stride" : "size",
+                                 name(each.input), each.dim, expected, got(each.input, each.dim, each.stride))});
   };
   for (const Fixed& each : fixed_)
-    if (got(each.input, each.dim, each.stride) != each.value) return mismatch(each, std::to_string(each.value));
+    if (got(each.input, each.dim, each.stride) != each.value) mismatch(each, std::to_string(each.value));
   for (size_t at = 0; at < sources_.size(); ++at) {
     if (first_symbol_ + at < symbols.size()) continue;
     const SymbolSource& source = sources_[at];
     symbols.push_back(value_of(source, inputs, numbers));
     if (source.kind == SymbolSource::Kind::Size && symbols.back() < 2)
-      return fmt::format("size of {} at dim {}: expected at least 2, got {}", name(source.input), source.dim,
-                         symbols.back());
+      found.push_back({fmt::format("size of {} at dim {}: expected at least 2, got {}", name(source.input), source.dim,
+                                   symbols.back())});
   }
   for (const Expectation& each : expected_)
     if (int64_t expected = sym::evaluate(each.value, symbols); got(each.input, each.dim, each.stride) != expected)
-      return mismatch(each, fmt::format("{} ({})", expected, each.value.str()));
+      mismatch(each, fmt::format("{} ({})", expected, each.value.str()));
   for (const sym::Guard& guard : guards_)
-    if (sym::evaluate(guard.condition, symbols) == 0) {
-      if (site) *site = guard.site;
-      return fmt::format("{} does not hold (asked by {})", guard.condition.str(),
-                         guard.where.empty() ? "the function" : guard.where);
-    }
-  return "";
+    if (sym::evaluate(guard.condition, symbols) == 0)
+      found.push_back({fmt::format("{} does not hold (asked by {})", guard.condition.str(),
+                                   guard.where.empty() ? "the function" : guard.where),
+                       guard.site});
+  return found;
 }
 
 std::vector<std::string> SizeGuards::describe() const {
@@ -230,8 +248,8 @@ std::vector<std::string> SizeGuards::describe() const {
                                   env_->is_backed(id) ? env_->source(id) : "an unbacked size"));
     }
   auto line = [&](const auto& each, const std::string& value) {
-    lines.push_back(fmt::format("{} of {} at dim {} == {}", each.stride ? "stride" : "size",
-                                names_[static_cast<size_t>(each.input)], each.dim, value));
+    lines.push_back(
+        fmt::format("{} == {}", place_of(each.dim, each.stride, names_[static_cast<size_t>(each.input)]), value));
   };
   for (const Fixed& each : fixed_) line(each, std::to_string(each.value));
   for (const Expectation& each : expected_) line(each, each.value.str());

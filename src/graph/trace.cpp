@@ -1,9 +1,9 @@
+#include "support/thread_context.h"
+
 #include <tenon/graph/trace.h>
 
 namespace tenon::graph {
 namespace {
-
-thread_local TraceMode* current_mode = nullptr;
 
 DecompositionOf& decomposition_source() {
   static DecompositionOf source;
@@ -24,6 +24,7 @@ void record_call(dispatch::Call& call) {
   if (!mode->origin) return;
   node.sequence = mode->origin->sequence;
   node.module = mode->origin->module;
+  node.draw = mode->origin->draw;
 }
 
 [[maybe_unused]] const bool registered = [] {
@@ -38,13 +39,13 @@ void set_decomposition_source(DecompositionOf source) { decomposition_source() =
 TraceMode::TraceMode(Recorder& recorder, Decompose decompose)
     : recorder_(recorder),
       decompose_(std::move(decompose)),
-      before_(current_mode),
+      before_(current()),
       include_(std::make_unique<dispatch::IncludeKeys>(KeySet{DispatchKey::Trace, DispatchKey::Fake})) {
-  current_mode = this;
+  support::thread_context.set(support::ContextSlot::TraceMode, this);
 }
 
-TraceMode::~TraceMode() { current_mode = before_; }
+TraceMode::~TraceMode() { support::thread_context.set(support::ContextSlot::TraceMode, before_); }
 
-TraceMode* TraceMode::current() { return current_mode; }
+TraceMode* TraceMode::current() { return support::thread_context.get<TraceMode>(support::ContextSlot::TraceMode); }
 
 }  // namespace tenon::graph

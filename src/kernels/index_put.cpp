@@ -73,8 +73,8 @@ Targets targets_of(std::span<const std::optional<Tensor>> indices, const Tensor&
     int64_t size = out.sizes()[dim], stride = out.strides()[dim];
     for (size_t at = 0; at < t.places.size(); ++at) {
       int64_t raw = read_index(index, offset_of(static_cast<int64_t>(at), t.positions, index_strides));
-      TENON_CHECK(raw >= -size && raw < size, "[index_put] index {} is out of range for dimension {} of size {}", raw,
-                  dim, size);
+      TENON_CHECK_INDEX(raw >= -size && raw < size, "[index_put] index {} is out of range for dimension {} of size {}",
+                        raw, dim, size);
       t.places[at] += (raw < 0 ? raw + size : raw) * stride;
     }
   }

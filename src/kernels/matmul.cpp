@@ -2,6 +2,8 @@
 #include <tenon/support/counters.h>
 #include <tenon/support/parallel.h>
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 

@@ -9,9 +9,9 @@ namespace tenon::library {
 dispatch::Operator& define(std::string_view name, std::string_view schema, dispatch::Library* lib,
                            std::vector<dispatch::Tag> tags, std::source_location where) {
   dispatch::QualifiedName parts = dispatch::parse_qualified_name(name);
-  TENON_CHECK(schema.starts_with("("), "[{}] expected schema to look like \"(Tensor x) -> Tensor\", got \"{}\"", name,
-              schema);
-  TENON_CHECK(!dispatch::is_reserved_namespace(parts.ns), "[{}] {} is a reserved namespace", name, parts.ns);
+  TENON_CHECK_VALUE(schema.starts_with("("), "[{}] expected schema to look like \"(Tensor x) -> Tensor\", got \"{}\"",
+                    name, schema);
+  TENON_CHECK_VALUE(!dispatch::is_reserved_namespace(parts.ns), "[{}] {} is a reserved namespace", name, parts.ns);
   schema::Schema parsed = schema::parse(std::string(name) + std::string(schema));
   if (lib) return lib->define(std::move(parsed), std::move(tags), where);
   dispatch::Defined defined = dispatch::define_scoped(std::move(parsed), std::move(tags), dispatch::place_of(where));

@@ -2,7 +2,7 @@
 
 namespace tenon::library {
 
-std::vector<dispatch::KernelKey> keys_of_devices(const std::vector<std::string>& device_types) {
+std::vector<dispatch::KernelKey> keys_of_devices(const std::vector<std::string>& device_types, ErrorKind otherwise) {
   using dispatch::KernelKey;
   if (device_types.empty()) return {KernelKey::CompositeExplicitAutograd};
   std::vector<KernelKey> keys;
@@ -14,7 +14,9 @@ std::vector<dispatch::KernelKey> keys_of_devices(const std::vector<std::string>&
     else if (type == "default")
       keys.push_back(KernelKey::CompositeExplicitAutograd);
     else
-      fail("[library] we only support device_type cpu and cuda, got '{}'. Expected one of cpu, cuda", type);
+      raise(
+          otherwise,
+          fmt::format("[library] we only support device_type cpu and cuda, got '{}'. Expected one of cpu, cuda", type));
   }
   return keys;
 }

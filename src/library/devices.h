@@ -8,7 +8,8 @@
 
 namespace tenon::library {
 
-// "cpu", "cuda"; none: every device, which is the explicit composite. An Error that lists the known ones.
-std::vector<dispatch::KernelKey> keys_of_devices(const std::vector<std::string>& device_types);
+// "cpu", "cuda"; none: every device, which is the explicit composite. For another, an error that lists the known ones.
+std::vector<dispatch::KernelKey> keys_of_devices(const std::vector<std::string>& device_types,
+                                                 ErrorKind otherwise = ErrorKind::Runtime);
 
 }  // namespace tenon::library

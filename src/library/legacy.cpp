@@ -4,6 +4,8 @@
 #include <tenon/library/legacy.h>
 #include <tenon/library/schema_checks.h>
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <mutex>
 #include <set>
@@ -210,9 +212,9 @@ StateRef state_for_backward(std::string_view name, const std::string& place) {
 
 Operator& custom_op(std::string_view name, std::string_view schema, std::source_location where) {
   dispatch::QualifiedName parts = dispatch::parse_qualified_name(name);
-  TENON_CHECK(parts.overload.empty(), "[{}] the name of a custom operator may not have an overload ('{}')", name,
-              parts.overload);
-  TENON_CHECK(!dispatch::is_reserved_namespace(parts.ns), "[{}] {} is a reserved namespace", name, parts.ns);
+  TENON_CHECK_VALUE(parts.overload.empty(), "[{}] the name of a custom operator may not have an overload ('{}')", name,
+                    parts.overload);
+  TENON_CHECK_VALUE(!dispatch::is_reserved_namespace(parts.ns), "[{}] {} is a reserved namespace", name, parts.ns);
   schema::Schema parsed;
   try {
     parsed = schema::parse(std::string(name) + std::string(schema));
@@ -220,12 +222,13 @@ Operator& custom_op(std::string_view name, std::string_view schema, std::source_
     fail("Invalid function schema: {}{}: {}", parts.name, schema, error.what());
   }
   for (const schema::Argument& argument : parsed.arguments)
-    TENON_CHECK(argument.name != "self", "[{}] an argument of a custom operator may not be named 'self': {}", name,
-                parsed.str());
-  TENON_CHECK(is_functional_operator(parsed),
-              "[{}] custom_op only supports functional operators, which return something and neither write to nor "
-              "alias their arguments: {}",
-              name, parsed.str());
+    TENON_CHECK_VALUE(argument.name != "self", "[{}] an argument of a custom operator may not be named 'self': {}",
+                      name, parsed.str());
+  TENON_CHECK_VALUE(
+      is_functional_operator(parsed),
+      "[{}] custom_op only supports functional operators, which return something and neither write to nor "
+      "alias their arguments: {}",
+      name, parsed.str());
   auto state = std::make_shared<State>();
   dispatch::Defined defined = dispatch::define_scoped(std::move(parsed), {}, dispatch::place_of(where));
   state->op = &defined.op;
@@ -261,7 +264,7 @@ void destroy(std::string_view name) {
 
 void impl_function(std::string_view name, KernelFunction kernel, const std::vector<std::string>& device_types,
                    const std::string& place) {
-  std::vector<KernelKey> keys = keys_of_devices(device_types);
+  std::vector<KernelKey> keys = keys_of_devices(device_types, ErrorKind::Value);
   Operator& op = get_op(name);
   StateRef state;
   {

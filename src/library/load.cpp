@@ -2,6 +2,8 @@
 #include <tenon/support/error.h>
 #include <tenon/support/hash.h>
 
+#include <fmt/format.h>
+
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <spawn.h>

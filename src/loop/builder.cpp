@@ -144,11 +144,37 @@ void Builder::require_own(Lane lane) const {
 // Memory and sources
 // ---------------------------------------------------------------------------------------------------
 
-Lane Builder::load(int buffer, sym::Expr index) {
+Lane Builder::load(int buffer, sym::Expr index, bool always) {
   Op op{.code = OpCode::Load, .dtype = compute_dtype(kernel_.buffers.at(buffer).dtype)};
   op.buffer = buffer;
   op.index = index;
+  if (conditions_.empty() || always) return emit(op);
+  // What was read at any rate, or under a condition around this one, is read here too.
+  for (size_t known = 0; known < conditions_.size(); ++known) {
+    op.operands[0] = known == 0 ? kNone : conditions_[known - 1].id();
+    const OpKey key{op, notes_->stores.at(buffer)};
+    for (const auto& scope : scopes_)
+      if (const auto found = scope->made.find(key); found != scope->made.end())
+        return Lane(this, found->second, op.dtype);
+  }
+  op.operands[0] = conditions_.back().id();
   return emit(op);
+}
+
+Lane Builder::when(Lane condition, const std::function<Lane()>& body) {
+  require_own(condition);
+  TENON_ASSERT(condition.dtype() == Dtype::Bool, "a condition is bool, got {}", name(condition.dtype()));
+  conditions_.push_back(conditions_.empty() ? condition : binary(OpCode::And, conditions_.back(), condition));
+  struct End {
+    std::vector<Lane>& conditions;
+    ~End() { conditions.pop_back(); }
+  } end{conditions_};
+  return body();
+}
+
+Lane Builder::choose(Lane condition, const std::function<Lane()>& then, const std::function<Lane()>& otherwise) {
+  Lane taken = when(condition, then), other = when(unary(OpCode::Not, condition), otherwise);
+  return select(condition, taken, other);
 }
 
 void Builder::store(int buffer, sym::Expr index, Lane value) {
@@ -232,6 +258,7 @@ Lane Builder::reduce(ReduceKind kind, Lane value) {
 void Builder::check(Lane condition, std::string message) {
   require_own(condition);
   TENON_ASSERT(condition.dtype() == Dtype::Bool, "a checked condition is bool, got {}", name(condition.dtype()));
+  if (!conditions_.empty()) condition = binary(OpCode::Or, unary(OpCode::Not, conditions_.back()), condition);
   Op op{.code = OpCode::Check, .dtype = Dtype::Bool};
   op.operands[0] = condition.id();
   op.parameter = static_cast<int32_t>(kernel_.checks.size());

@@ -62,6 +62,10 @@ struct Interpreter {
       case OpCode::Parameter: values[op.result] = parameter(op); return;
       case OpCode::Index: values[op.result] = Number::of(sym::evaluate(op.index, symbols)); return;
       case OpCode::Load:
+        if (op.operands[0] != kNone && operand(0).integer == 0) {
+          values[op.result] = is_floating(op.dtype) ? Number::of(0.0) : Number::of(int64_t{0});
+          return;
+        }
         values[op.result] = load_element(launch.buffers[op.buffer], kernel.buffers[op.buffer].dtype, checked_index(op));
         return;
       case OpCode::Random:

@@ -286,7 +286,13 @@ class Parser {
         cursor.expect("[");
         op.index = pool().parse(cursor.until("]"));
         return;
-      case OpCode::Load: return access(op, cursor);
+      case OpCode::Load:
+        access(op, cursor);
+        if (cursor.take_word("if")) {
+          cursor.expect("%");
+          op.operands[0] = value(cursor);
+        }
+        return;
       case OpCode::Store:
         access(op, cursor);
         cursor.expect(",");

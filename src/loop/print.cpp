@@ -107,7 +107,10 @@ std::string to_string(const Kernel& kernel, const Op& op) {
     case OpCode::Constant: body = " " + to_string(op.number, op.dtype); break;
     case OpCode::Parameter: body = " " + name_at(kernel.scalars, op.parameter); break;
     case OpCode::Index: body = fmt::format(" [{}]", text_of(op.index)); break;
-    case OpCode::Load: body = fmt::format(" {}[{}]", name_at(kernel.buffers, op.buffer), text_of(op.index)); break;
+    case OpCode::Load:
+      body = fmt::format(" {}[{}]", name_at(kernel.buffers, op.buffer), text_of(op.index));
+      if (op.operands[0] != kNone) body += fmt::format(" if %{}", op.operands[0]);
+      break;
     case OpCode::Random: body = fmt::format(" {} [{}]", operands, text_of(op.index)); break;
     case OpCode::Reduce: body = fmt::format(" {} {}", row(op.reduce).name, operands); break;
     case OpCode::Cast:

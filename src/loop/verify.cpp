@@ -170,6 +170,7 @@ struct Verifier {
         return check_expr(op.index, where);
       case OpCode::Load: {
         const Buffer& buffer = buffer_of(op, where);
+        if (op.operands[0] != kNone) expect_operand(op, 0, Dtype::Bool, where);
         const bool written = buffer.role == BufferRole::Out || buffer.role == BufferRole::Temporary;
         return require(!written || stored[op.buffer], "loads of what was stored", where,
                        "{} is {} and nothing was stored to it before", buffer.name, name(buffer.role));
@@ -225,7 +226,8 @@ struct Verifier {
       require(op.code == OpCode::Cast && op.dtype == Dtype::Float32 && is_half(op.rounded), "rounding casts", where,
               "only a cast to float32 rounds, and to a half; got {} to {}", name(op.dtype), name(op.rounded));
     }
-    for (int i = entry.traits.operands; i < 3; ++i) {
+    // A load may have a condition besides.
+    for (int i = entry.traits.operands + (op.code == OpCode::Load ? 1 : 0); i < 3; ++i) {
       require(op.operands[i] == kNone, "operand counts", where, "expected {} operands", entry.traits.operands);
     }
     check_typing(op, entry, scope, where);

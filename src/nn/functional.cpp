@@ -53,7 +53,7 @@ Tensor interpolate(const Tensor& input, const InterpolateOptions& options) {
   if (size && size->size() == 1) size->push_back(SymInt((*size)[0]));
   if (scales && scales->size() == 1) scales->push_back((*scales)[0]);
   if (options.mode == Interpolation::Bilinear) return upsample_bilinear2d(input, size, options.align_corners, scales);
-  TENON_CHECK(!options.align_corners, "[interpolate] align_corners can only be set for the bilinear mode");
+  TENON_CHECK_VALUE(!options.align_corners, "[interpolate] align_corners can only be set for the bilinear mode");
   return upsample_nearest2d(input, size, scales);
 }
 

@@ -14,8 +14,8 @@ Tensor uniform(const SymInts& sizes, double bound, Dtype dtype) {
 }
 
 Linear::Linear(int64_t in_features, int64_t out_features, const LinearOptions& options) {
-  TENON_CHECK(in_features > 0 && out_features > 0, "[Linear] expected at least one feature in and out, got {} and {}",
-              in_features, out_features);
+  TENON_CHECK_VALUE(in_features > 0 && out_features > 0,
+                    "[Linear] expected at least one feature in and out, got {} and {}", in_features, out_features);
   TENON_CHECK(is_floating(options.dtype), "[Linear] expected a floating point dtype, got {}", name(options.dtype));
   double bound = 1 / std::sqrt(static_cast<double>(in_features));
   weight = parameter("weight", uniform({out_features, in_features}, bound, options.dtype));

@@ -8,8 +8,8 @@ namespace {
 
 void check_floats(const Arguments& arguments) {
   const Tensor& self = arguments.tensor("self");
-  TENON_CHECK(is_floating(self.dtype()), "[{}] expected a floating point tensor, got {}", arguments.op().brief_name(),
-              self.description());
+  TENON_CHECK_IMPLEMENTED(is_floating(self.dtype()), "[{}] expected a floating point tensor, got {}",
+                          arguments.op().brief_name(), self.description());
 }
 
 constexpr double kTanhScale = 0.7978845608028654;  // sqrt(2 / pi)
@@ -22,8 +22,9 @@ bool by_tanh(std::string_view approximate) {
 }
 
 Tensor gelu_of(const Tensor& self, std::string_view approximate) {
-  TENON_CHECK(self.defined() && is_floating(self.dtype()), "[gelu] expected a floating point tensor, got {}",
-              self.defined() ? self.description() : "an undefined one");
+  TENON_CHECK_IMPLEMENTED(self.defined() && is_floating(self.dtype()),
+                          "[gelu] expected a floating point tensor, got {}",
+                          self.defined() ? self.description() : "an undefined one");
   // Halves are computed in float32 and rounded once.
   Tensor x = self.to(compute_dtype(self.dtype()));
   Tensor share =

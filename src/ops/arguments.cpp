@@ -13,8 +13,8 @@ bool holds(const SymBool& condition, const std::string& otherwise) {
 
 int64_t wrap_dim(int64_t dim, int64_t rank, std::string_view op_name) {
   int64_t reach = std::max<int64_t>(rank, 1);
-  TENON_CHECK(dim >= -reach && dim < reach, "[{}] expected a dimension from {} to {}, got {}", op_name, -reach,
-              reach - 1, dim);
+  TENON_CHECK_INDEX(dim >= -reach && dim < reach, "[{}] expected a dimension from {} to {}, got {}", op_name, -reach,
+                    reach - 1, dim);
   return dim < 0 ? dim + reach : dim;
 }
 

@@ -23,13 +23,15 @@ Lane truncated(Lane x, Lane y) {
 
 void check_bits(const Arguments& arguments) {
   Dtype dtype = result_type(arguments);
-  TENON_CHECK(!is_floating(dtype), "[{}] expected integers or bools, got {}", arguments.op().brief_name(), name(dtype));
+  TENON_CHECK_IMPLEMENTED(!is_floating(dtype), "[{}] expected integers or bools, got {}", arguments.op().brief_name(),
+                          name(dtype));
 }
 
+template <typename Kind>
 void check_floats(const Arguments& arguments) {
   Dtype dtype = result_type(arguments);
-  TENON_CHECK(is_floating(dtype), "[{}] expected floating point tensors, got {}", arguments.op().brief_name(),
-              name(dtype));
+  if (!is_floating(dtype))
+    fail<Kind>("[{}] expected floating point tensors, got {}", arguments.op().brief_name(), name(dtype));
 }
 
 void check_bounds(const Arguments& arguments) {
@@ -192,12 +194,12 @@ OPS(bounds) {
 OPS(combination) {
   op("lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor")
       .pointwise(Promotion::Same, [](Lane x, Lane y, Lane weight) { return interpolated(x, y, weight); })
-      .check(check_floats)
+      .check(check_floats<NotImplementedError>)
       .grad("self", saves(), [](Grad& g) { return g.grad() * (1 - g.argument("weight").scalar().to_double()); })
       .grad("end", saves(), [](Grad& g) { return g.grad() * g.argument("weight").scalar(); });
   op("lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor")
       .pointwise(Promotion::Same, [](Lane x, Lane y, Lane weight) { return interpolated(x, y, weight); })
-      .check(check_floats)
+      .check(check_floats<NotImplementedError>)
       .grad("self", saves("weight"), [](Grad& g) { return g.grad() * (1 - g.saved("weight")); })
       .grad("end", saves("weight"), [](Grad& g) { return g.grad() * g.saved("weight"); })
       .grad("weight", saves("self", "end"), [](Grad& g) { return g.grad() * (g.saved("end") - g.saved("self")); });
@@ -210,7 +212,7 @@ OPS(combination) {
             [](Grad& g) { return scaled(g.grad() * g.saved("tensor1"), g.argument("value")); });
   op("addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor")
       .pointwise(Promotion::Same, [](Lane x, Lane a, Lane b, Lane value) { return x + value * a / b; })
-      .check(check_floats)
+      .check(check_floats<RuntimeError>)
       .grad("self", saves(), [](Grad& g) { return g.grad(); })
       .grad("tensor1", saves("tensor2"),
             [](Grad& g) { return scaled(g.grad() / g.saved("tensor2"), g.argument("value")); })

@@ -44,11 +44,11 @@ Lane folded(Element& e) {
     Expr window = last - back, inside = place - window * step;
     Lane w = b.index(window), i = b.index(inside);
     Lane covers = (w >= zero) & (w < b.index(e.integer(count))) & (i < b.constant(size, kInt64));
-    // Reads outside are clamped and not used.
+    // Coordinates outside are clamped, and nothing is read there.
     at[dim] = max(e.integer(0), min(e.integer(count) - 1, window));
     at.back() = min(e.integer(size - 1), inside);
-    Lane value = cast(e.load(grad, at), e.dtype());
-    total = total + select(covers, value, b.constant(int64_t{0}, e.dtype()));
+    Lane nothing = b.constant(int64_t{0}, e.dtype());
+    total = total + b.choose(covers, [&] { return cast(e.load(grad, at), e.dtype()); }, [&] { return nothing; });
   }
   return total;
 }

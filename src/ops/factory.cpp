@@ -30,8 +30,8 @@ std::vector<TensorMeta> sized_float(const Arguments& arguments) { return sized(a
 
 std::vector<TensorMeta> random_shape(const Arguments& arguments) {
   std::vector<TensorMeta> metas = sized_float(arguments);
-  TENON_CHECK(is_floating(metas[0].dtype), "[{}] expected a floating point dtype, got {}", arguments.op().brief_name(),
-              name(metas[0].dtype));
+  TENON_CHECK_IMPLEMENTED(is_floating(metas[0].dtype), "[{}] expected a floating point dtype, got {}",
+                          arguments.op().brief_name(), name(metas[0].dtype));
   return metas;
 }
 
@@ -63,7 +63,7 @@ std::vector<TensorMeta> arange_shape(const Arguments& arguments) {
     count = stride == 1 ? length : -((-length) / SymInt(stride));
   }
   Dtype dtype = dtype_or(arguments, real ? kFloat32 : kInt64);
-  TENON_CHECK(dtype != kBool, "[arange] expected a dtype of numbers, got bool");
+  TENON_CHECK_IMPLEMENTED(dtype != kBool, "[arange] expected a dtype of numbers, got bool");
   return {TensorMeta::contiguous(SymInts{count}, dtype, device_of(arguments))};
 }
 
@@ -195,7 +195,7 @@ OPS(factory) {
         int64_t steps = arguments.integer("steps");
         TENON_CHECK(steps >= 0, "[linspace] expected a number of at least 0, got {}", steps);
         Dtype dtype = dtype_or(arguments, kFloat32);
-        TENON_CHECK(dtype != kBool, "[linspace] expected a dtype of numbers, got bool");
+        TENON_CHECK_IMPLEMENTED(dtype != kBool, "[linspace] expected a dtype of numbers, got bool");
         return std::vector{TensorMeta::contiguous(SymInts{steps}, dtype, device_of(arguments))};
       });
   op("scalar_tensor(Scalar s, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "

@@ -25,15 +25,15 @@ Indices without_masks(const Tensor& self, const Indices& indices, std::string_vi
     }
     const auto first = static_cast<int64_t>(positions.size());
     for (int64_t dim = 0; dim < index->dim(); ++dim)
-      TENON_CHECK(first + dim < self.dim() && same_size(index->size(dim), self.size(first + dim)),
-                  "[{}] the mask {} does not fit {} at dimension {}", op_name, index->description(), self.description(),
-                  first + dim);
+      TENON_CHECK_INDEX(first + dim < self.dim() && same_size(index->size(dim), self.size(first + dim)),
+                        "[{}] the mask {} does not fit {} at dimension {}", op_name, index->description(),
+                        self.description(), first + dim);
     TENON_CHECK(index->dim() > 0, "[{}] a mask of no dimensions is not supported: use masked_fill or where", op_name);
     Tensor found = nonzero(*index);
     for (int64_t dim = 0; dim < index->dim(); ++dim) positions.push_back(select(found, 1, dim));
   }
-  TENON_CHECK(static_cast<int64_t>(positions.size()) <= self.dim(), "[{}] {} indices are too many for {}", op_name,
-              positions.size(), self.description());
+  TENON_CHECK_INDEX(static_cast<int64_t>(positions.size()) <= self.dim(), "[{}] {} indices are too many for {}",
+                    op_name, positions.size(), self.description());
   return positions;
 }
 
@@ -49,8 +49,8 @@ Picking picking(const Arguments& arguments, std::string_view op_name) {
   const Tensor& self = arguments.tensor("self");
   TENON_CHECK(self.defined(), "[{}] expected a tensor, got an undefined one", op_name);
   std::span<const std::optional<Tensor>> indices = arguments["indices"].optional_tensors();
-  TENON_CHECK(static_cast<int64_t>(indices.size()) <= self.dim(), "[{}] {} indices are too many for {}", op_name,
-              indices.size(), self.description());
+  TENON_CHECK_INDEX(static_cast<int64_t>(indices.size()) <= self.dim(), "[{}] {} indices are too many for {}", op_name,
+                    indices.size(), self.description());
   Picking p;
   p.picked.assign(static_cast<size_t>(self.dim()), false);
   std::vector<SymInts> shapes;
@@ -58,8 +58,8 @@ Picking picking(const Arguments& arguments, std::string_view op_name) {
   bool together = true;
   for (size_t dim = 0; dim < indices.size(); ++dim) {
     if (!given(indices[dim])) continue;
-    TENON_CHECK(is_index(indices[dim]->dtype()), "[{}] expected indices of int64 or int32, or masks, got {}", op_name,
-                indices[dim]->description());
+    TENON_CHECK_INDEX(is_index(indices[dim]->dtype()), "[{}] expected indices of int64 or int32, or masks, got {}",
+                      op_name, indices[dim]->description());
     p.picked[dim] = true;
     shapes.push_back(indices[dim]->sym_sizes());
     if (!begin) begin = dim;
@@ -104,7 +104,8 @@ Lane picked_element(Element& e) {
     std::vector<Expr> where;
     for (size_t d = 0; d < sizes.size(); ++d)
       where.push_back(statically_true(sizes[d] == 1) ? e.integer(0) : e.index(p.first + count - sizes.size() + d));
-    at.push_back(wrapped(e, index, where, self.size(static_cast<int64_t>(dim)), "[index] an index is out of range"));
+    at.push_back(
+        wrapped(e, index, where, self.size(static_cast<int64_t>(dim)), "IndexError: [index] an index is out of range"));
   }
   return e.load(self, at);
 }
@@ -147,8 +148,9 @@ Tensor index_put_of(const Tensor& self, const Indices& indices, const Tensor& va
   if (one_mask && !accumulate && values.dim() == 0) {
     Tensor mask = *indices[0];
     for (int64_t dim = 0; dim < mask.dim(); ++dim)
-      TENON_CHECK(same_size(mask.size(dim), self.size(dim)), "[index_put] the mask {} does not fit {} at dimension {}",
-                  mask.description(), self.description(), dim);
+      TENON_CHECK_INDEX(same_size(mask.size(dim), self.size(dim)),
+                        "[index_put] the mask {} does not fit {} at dimension {}", mask.description(),
+                        self.description(), dim);
     while (mask.dim() < self.dim()) mask = unsqueeze(mask, -1);
     return masked_fill(self, mask, values);
   }
@@ -158,8 +160,9 @@ Tensor index_put_of(const Tensor& self, const Indices& indices, const Tensor& va
 std::vector<TensorMeta> select_shape(const Arguments& arguments) {
   const Tensor &self = arguments.tensor("self"), &index = arguments.tensor("index");
   TENON_CHECK(self.defined() && index.defined(), "[index_select] expected a tensor, got an undefined one");
-  TENON_CHECK(is_index(index.dtype()) && index.dim() <= 1, "[index_select] expected a vector of int64 or int32, got {}",
-              index.description());
+  constexpr const char* kExpected = "[index_select] expected a vector of int64 or int32, got {}";
+  TENON_CHECK(is_index(index.dtype()), kExpected, index.description());
+  TENON_CHECK_INDEX(index.dim() <= 1, kExpected, index.description());
   SymInts sizes = self.sym_sizes();
   int64_t dim = arguments.dim("dim", self.dim());
   TENON_CHECK(!sizes.empty() || expect(index.numel() == 1),
@@ -269,7 +272,7 @@ OPS(indexing) {
         if (index.dim() > 0) place.push_back(position);
         Lane picked = cast(e.load(index, place), kInt64), zero = b.constant(int64_t{0}, kInt64);
         Lane extent = b.index(e.integer(self.dim() > 0 ? self.size(static_cast<int64_t>(dim)) : SymInt(1)));
-        b.check((picked >= zero) & (picked < extent), "[index_select] an index is out of range");
+        b.check((picked >= zero) & (picked < extent), "IndexError: [index_select] an index is out of range");
         Expr bound = b.bind_index(maximum(zero, minimum(picked, extent - 1.0)));
         if (self.dim() > 0) at[dim] = bound;
         return e.load(self, at);

@@ -1,6 +1,9 @@
 // Metadata of outputs: dtypes by promotion, sizes by broadcasting, strides as eager gives them.
 #include <tenon/ops/row.h>
+#include <tenon/ops/strided.h>
 #include <tenon/sym/size_rules.h>
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <numeric>
@@ -204,10 +207,10 @@ TensorMeta infer_pointwise(const Row& row, const Arguments& arguments) {
     TENON_CHECK(fits, "[{}] self {} cannot hold the broadcast shape {}", arguments.op().brief_name(),
                 self.description(), str(sizes));
     SymInts strides = self.sym_strides();
-    for (size_t dim = 0; dim < own.size(); ++dim)
-      TENON_CHECK(!statically_true(strides[dim] == 0) || statically_true(own[dim] <= 1),
-                  "[{}] elements of self {} share memory in dimension {}: clone it before writing to it",
-                  arguments.op().brief_name(), self.description(), dim);
+    // One number for all elements may be written to one place more than once.
+    bool uniform = row.ignores("self") &&
+                   std::all_of(inputs.begin() + 1, inputs.end(), [](const Tensor& input) { return input.dim() == 0; });
+    if (!uniform) check_places_differ(arguments.op().brief_name(), own, strides);
     return {own, strides, dtypes.result, device};
   }
   bool contiguous = arguments.has("memory_format") && !arguments["memory_format"].is_none() &&
@@ -226,9 +229,9 @@ TensorMeta infer_reduction(const Row& row, const Arguments& arguments) {
   for (size_t dim = 0; dim < sizes.size(); ++dim) {
     bool reduced = std::find(dims.begin(), dims.end(), static_cast<int64_t>(dim)) != dims.end();
     if (reduced && (row.reduction.kind == loop::ReduceKind::Max || row.reduction.kind == loop::ReduceKind::Min))
-      TENON_CHECK(!statically_true(sizes[dim] == 0),
-                  "[{}] expected a dimension of at least one element, got {} at dimension {}",
-                  arguments.op().brief_name(), self.description(), dim);
+      TENON_CHECK_INDEX(!statically_true(sizes[dim] == 0),
+                        "[{}] expected a dimension of at least one element, got {} at dimension {}",
+                        arguments.op().brief_name(), self.description(), dim);
     if (!reduced)
       kept.push_back(sizes[dim]);
     else if (keep)

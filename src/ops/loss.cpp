@@ -8,8 +8,8 @@ namespace {
 enum Reduction : int64_t { kNone = 0, kMean = 1, kSum = 2 };
 
 void check_reduction(int64_t reduction, std::string_view op_name) {
-  TENON_CHECK(reduction >= kNone && reduction <= kSum,
-              "[{}] expected a reduction of 0 (none), 1 (mean) or 2 (sum), got {}", op_name, reduction);
+  TENON_CHECK_VALUE(reduction >= kNone && reduction <= kSum,
+                    "[{}] expected a reduction of 0 (none), 1 (mean) or 2 (sum), got {}", op_name, reduction);
 }
 
 bool equal(const SymInt& a, const SymInt& b) { return same_size(a, b); }
@@ -22,8 +22,8 @@ Tensor kept(const Tensor& mask, const Tensor& tensor) { return where(mask, tenso
 Dtype softmax_dtype(const Tensor& self, std::optional<Dtype> dtype, std::string_view op_name) {
   TENON_CHECK(self.defined(), "[{}] expected a tensor, got an undefined one", op_name);
   Dtype result = dtype.value_or(self.dtype());
-  TENON_CHECK(is_floating(result), "[{}] expected a floating point dtype, got {}: pass dtype=float32", op_name,
-              name(result));
+  TENON_CHECK_IMPLEMENTED(is_floating(result), "[{}] expected a floating point dtype, got {}: pass dtype=float32",
+                          op_name, name(result));
   return result;
 }
 
@@ -68,13 +68,13 @@ void check_nll(const Tensor& self, const Tensor& target, const std::optional<Ten
   TENON_CHECK(self.defined() && target.defined(), "[nll_loss] expected a tensor, got an undefined one");
   TENON_CHECK(self.dim() == 1 || self.dim() == 2,
               "[nll_loss] expected log-probabilities of one or two dimensions, got {}", self.description());
-  TENON_CHECK(is_floating(self.dtype()), "[nll_loss] expected floating point log-probabilities, got {}",
-              self.description());
+  TENON_CHECK_IMPLEMENTED(is_floating(self.dtype()), "[nll_loss] expected floating point log-probabilities, got {}",
+                          self.description());
   TENON_CHECK(target.dtype() == kInt64 || target.dtype() == kInt32,
               "[nll_loss] expected targets of int64 or int32, got {}", target.description());
   bool fits = target.dim() == self.dim() - 1 && (target.dim() == 0 || equal(target.size(0), self.size(0)));
-  TENON_CHECK(fits, "[nll_loss] expected a target for each row of {}, got {}", self.description(),
-              target.description());
+  TENON_CHECK_VALUE(fits, "[nll_loss] expected a target for each row of {}, got {}", self.description(),
+                    target.description());
   TENON_CHECK(!weight || (weight->dim() == 1 && equal(weight->size(0), self.size(-1))),
               "[nll_loss] expected a weight for each of {} classes, got {}", self.size(-1).str(),
               weight->description());
@@ -234,8 +234,8 @@ OPS(loss) {
         TENON_CHECK(self.defined() && target.defined(), "[mse_loss] expected a tensor, got an undefined one");
         check_reduction(reduction, "mse_loss");
         Dtype result = promote(self.dtype(), target.dtype());
-        TENON_CHECK(is_floating(result), "[mse_loss] expected floating point tensors, got {} and {}",
-                    self.description(), target.description());
+        TENON_CHECK_IMPLEMENTED(is_floating(result), "[mse_loss] expected floating point tensors, got {} and {}",
+                                self.description(), target.description());
         Tensor difference = self.to(compute_dtype(result)) - target.to(compute_dtype(result));
         Tensor loss = difference * difference;
         return reduced(loss, reduction, loss.numel()).to(result);

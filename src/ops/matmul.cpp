@@ -21,8 +21,8 @@ std::string by(const Tensor& tensor) {
 void check_product(const Tensor& a, const Tensor& b, std::string_view op_name) {
   TENON_CHECK(a.dtype() == b.dtype(), "[{}] expected two tensors of one dtype, got {} and {}", op_name, a.description(),
               b.description());
-  TENON_CHECK(a.dtype() != kBool, "[{}] expected tensors of numbers, got {} and {}", op_name, a.description(),
-              b.description());
+  TENON_CHECK_IMPLEMENTED(a.dtype() != kBool, "[{}] expected tensors of numbers, got {} and {}", op_name,
+                          a.description(), b.description());
   SymInt inner = a.size(-1);
   TENON_CHECK(equal(inner, b.size(-2)), "[{}] {} and {} ({}) cannot be multiplied: expected {} rows", op_name, by(a),
               by(b), name(a.dtype()), inner.str());
@@ -171,8 +171,8 @@ OPS(matmul) {
     check_rank(self, other, 1, "dot");
     TENON_CHECK(self.dtype() == other.dtype(), "[dot] expected two tensors of one dtype, got {} and {}",
                 self.description(), other.description());
-    TENON_CHECK(self.dtype() != kBool, "[dot] expected tensors of numbers, got {} and {}", self.description(),
-                other.description());
+    TENON_CHECK_IMPLEMENTED(self.dtype() != kBool, "[dot] expected tensors of numbers, got {} and {}",
+                            self.description(), other.description());
     TENON_CHECK(equal(self.size(0), other.size(0)), "[dot] expected as many elements, got {} and {}",
                 self.description(), other.description());
     Dtype wide = compute_dtype(self.dtype());

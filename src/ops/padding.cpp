@@ -46,13 +46,13 @@ Lane padded_element(Element& e) {
     if (!cut_before || !cut_after) {
       Lane position = b.index(place), here = (position >= b.index(zero)) & (position < b.index(e.integer(size)));
       inside = inside.defined() ? inside & here : here;
-      // Reads in the border are clamped into the tensor and not used.
+      // Coordinates in the border are clamped into the tensor, and nothing is read there.
       place = max(zero, min(e.integer(size) - 1, place));
     }
     at.push_back(place);
   }
-  Lane x = e.load(self, at);
-  return inside.defined() ? select(inside, x, value) : x;
+  if (!inside.defined()) return e.load(self, at);
+  return b.choose(inside, [&] { return e.load(self, at); }, [&] { return value; });
 }
 
 SymInts negated(SymInts numbers) {
@@ -167,8 +167,9 @@ OPS(padding) {
   op("pad(Tensor self, SymInt[] pad, str mode='constant', float? value=None) -> Tensor")
       .decompose([](const Tensor& self, const SymInts& pad, std::string_view mode, std::optional<double> value) {
         if (mode == "constant") return constant_pad_nd(self, pad, value.value_or(0));
-        TENON_CHECK(mode == "reflect" || mode == "replicate" || mode == "circular",
-                    "[pad] expected a mode of 'constant', 'reflect', 'replicate' or 'circular', got '{}'", mode);
+        TENON_CHECK_IMPLEMENTED(mode == "reflect" || mode == "replicate" || mode == "circular",
+                                "[pad] expected a mode of 'constant', 'reflect', 'replicate' or 'circular', got '{}'",
+                                mode);
         TENON_CHECK(!value || *value == 0, "[pad] mode '{}' takes no value, got {}", mode, *value);
         return pad_by_copies(self, pad, mode);
       });
@@ -193,8 +194,8 @@ OPS(upsampling) {
       .decompose([](const Tensor& self, const SymInts& output_size, bool align_corners, std::optional<double> scales_h,
                     std::optional<double> scales_w) {
         image(self, output_size, "upsample_bilinear2d");
-        TENON_CHECK(is_floating(self.dtype()), "[upsample_bilinear2d] expected a floating point tensor, got {}",
-                    self.description());
+        TENON_CHECK_IMPLEMENTED(is_floating(self.dtype()),
+                                "[upsample_bilinear2d] expected a floating point tensor, got {}", self.description());
         // Halves are computed in float32 and rounded once.
         Dtype wide = compute_dtype(self.dtype());
         Between rows = linear_positions(self, self.size(2), output_size[0], align_corners, scales_h, wide);

@@ -27,7 +27,8 @@ const Tensor& pooled_input(const Arguments& arguments, std::string_view name, si
   auto rank = static_cast<size_t>(self.dim());
   TENON_CHECK(rank == dims + 1 || rank == dims + 2, "[{}] expected a tensor of {} or {} dimensions, got {}", op_name,
               dims + 1, dims + 2, self.description());
-  TENON_CHECK(self.dtype() != kBool, "[{}] expected a tensor of numbers, got {}", op_name, self.description());
+  TENON_CHECK_IMPLEMENTED(self.dtype() != kBool, "[{}] expected a tensor of numbers, got {}", op_name,
+                          self.description());
   return self;
 }
 
@@ -118,7 +119,8 @@ std::vector<TensorMeta> adaptive_shape(const Arguments& arguments, size_t dims, 
     size = wanted[dim];
   }
   if (places) return with_places(self, sizes);
-  TENON_CHECK(is_floating(self.dtype()), "[{}] expected a floating point tensor, got {}", op_name, self.description());
+  TENON_CHECK_IMPLEMENTED(is_floating(self.dtype()), "[{}] expected a floating point tensor, got {}", op_name,
+                          self.description());
   return {TensorMeta::contiguous(sizes, self.dtype(), self.device())};
 }
 

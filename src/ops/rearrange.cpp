@@ -221,8 +221,9 @@ OPS(pieces) {
         int64_t along = wrap_dim(dim, dimensioned(self, "narrow").dim(), "narrow");
         SymInt size = self.size(along);
         TENON_CHECK(expect(length >= 0), "[narrow] expected a length of at least 0, got {}", length.str());
-        TENON_CHECK(expect(start >= -size) && expect(start <= size),
-                    "[narrow] start {} is out of range for dimension {} of {}", start.str(), along, self.description());
+        TENON_CHECK_INDEX(expect(start >= -size) && expect(start <= size),
+                          "[narrow] start {} is out of range for dimension {} of {}", start.str(), along,
+                          self.description());
         SymInt first = bool(start < 0) ? start + size : start;
         TENON_CHECK(expect(first + length <= size), "[narrow] start {} and length {} go beyond dimension {} of {}",
                     start.str(), length.str(), along, self.description());
@@ -321,12 +322,12 @@ OPS(pieces) {
           if (dim != d.row && dim != d.column) inside.push_back(at.back());
         }
         if (statically_true(d.length == 0)) return e.load(self, at);
-        // Reads beside the diagonal are clamped onto it and not used.
+        // Coordinates beside the diagonal are clamped onto it, and nothing is read there.
         Expr along = at[d.row] - first_row(d), zero = e.integer(0);
         inside.push_back(max(zero, min(e.integer(d.length) - 1, along)));
         loop::Builder& b = e.builder();
         Lane on = b.index(at[d.column] - at[d.row]) == b.constant(d.offset, kInt64);
-        return select(on, e.load(src, inside), e.load(self, at));
+        return b.choose(on, [&] { return e.load(src, inside); }, [&] { return e.load(self, at); });
       })
       .shape([](const Arguments& arguments) {
         const Tensor &self = arguments.tensor("self"), &src = arguments.tensor("src");

@@ -23,9 +23,9 @@ Tensor positions_along(const Tensor& self, int64_t dim) {
 // The first position of the largest (or smallest) element along `dim`; a NaN counts as both.
 Tensor first_extremum(const Tensor& self, int64_t dim, bool keepdim, bool largest, std::string_view op_name) {
   if (self.dim() == 0) return zeros(SymInts{}, TensorOptions(kInt64, self.device()));
-  TENON_CHECK(!statically_true(self.size(dim) == 0),
-              "[{}] expected a dimension of at least one element, got {} at dimension {}", op_name, self.description(),
-              dim);
+  TENON_CHECK_INDEX(!statically_true(self.size(dim) == 0),
+                    "[{}] expected a dimension of at least one element, got {} at dimension {}", op_name,
+                    self.description(), dim);
   Tensor extremum = largest ? amax(self, dim, true) : amin(self, dim, true);
   Tensor hit = self == extremum;
   if (is_floating(self.dtype())) hit = logical_or(hit, isnan(self));
@@ -208,7 +208,7 @@ std::vector<TensorMeta> cumulative_shape(const Arguments& arguments) {
   arguments.dim("dim", self.dim());
   const dispatch::Value& dtype = arguments["dtype"];
   Dtype result = dtype.is_none() ? product_dtype(self.dtype()) : dtype.dtype();
-  TENON_CHECK(result != kBool, "[cumsum] expected a dtype of numbers, got bool");
+  TENON_CHECK_IMPLEMENTED(result != kBool, "[cumsum] expected a dtype of numbers, got bool");
   return {TensorMeta::contiguous(self.sym_sizes(), result, self.device())};
 }
 

@@ -159,9 +159,9 @@ OPS(unary) {
           [](Lane x) { return is_floating(x.dtype()) ? abs(x) < std::numeric_limits<double>::infinity() : x == x; })
       .no_inplace();
   op("bitwise_not(Tensor self) -> Tensor").decompose([](const Tensor& self) {
-    TENON_CHECK(self.defined() && !is_floating(self.dtype()),
-                "[bitwise_not] expected a tensor of integers or bools, got {}",
-                self.defined() ? self.description() : "an undefined one");
+    TENON_CHECK_IMPLEMENTED(self.defined() && !is_floating(self.dtype()),
+                            "[bitwise_not] expected a tensor of integers or bools, got {}",
+                            self.defined() ? self.description() : "an undefined one");
     return self.dtype() == kBool ? logical_not(self) : bitwise_xor(self, -1);
   });
 

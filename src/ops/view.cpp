@@ -2,6 +2,8 @@
 #include <tenon/ops/table.h>
 #include <tenon/sym/size_rules.h>
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace tenon::ops {
@@ -24,8 +26,8 @@ SymInts complete_shape(const SymInts& shape, const SymInt& numel, std::string_vi
     }
   }
   if (unknown) {
-    TENON_CHECK(!is_zero(known) && expect(numel % known == 0), "[{}] {} elements do not fit the shape {}", op_name,
-                numel.str(), str(shape));
+    TENON_CHECK(!is_zero(known) && !decide_or(known == 0, false) && expect(numel % known == 0),
+                "[{}] {} elements do not fit the shape {}", op_name, numel.str(), str(shape));
     complete[*unknown] = numel / known;
   } else {
     TENON_CHECK(same_size(known, numel), "[{}] {} elements do not fit the shape {}", op_name, numel.str(), str(shape));
@@ -33,8 +35,14 @@ SymInts complete_shape(const SymInts& shape, const SymInt& numel, std::string_vi
   return complete;
 }
 
-// Strides of `shape` over the same memory, if there are any.
-std::optional<SymInts> view_strides(const SymInts& sizes, const SymInts& strides, const SymInts& shape) {
+// Whether a size that is computed from others comes to 1 (which sizes of inputs do not).
+bool comes_to_one(const SymInt& size) { return is_one(size) || decide_or(size == 1, false); }
+
+bool is_known_same(const SymInt& a, const SymInt& b) { return a.same(b) || statically_true(a == b); }
+
+// Strides of `shape` over the same memory, if there are any. Of what is computed from symbols nothing is supposed: it
+// may be 1, or 0.
+std::optional<SymInts> strides_over(const SymInts& sizes, const SymInts& strides, const SymInts& shape) {
   SymInts result;
   result.resize(shape.size());
   if (sizes.empty()) {
@@ -49,11 +57,16 @@ std::optional<SymInts> view_strides(const SymInts& sizes, const SymInts& strides
   for (size_t dim = sizes.size(); dim-- > 0;) {
     chunk *= sizes[dim];
     bool ends = dim == 0 || (!is_one(sizes[dim - 1]) && !strides[dim - 1].same(chunk * base) &&
-                             !decide_or(strides[dim - 1] == chunk * base, false));
+                             !decide_or(strides[dim - 1] == chunk * base, false) && !comes_to_one(sizes[dim - 1]));
     if (!ends) continue;
     while (target >= 0) {
       const SymInt& size = shape[static_cast<size_t>(target)];
-      if (!is_one(size) && (covered.same(chunk) || !decide_likely(covered < chunk, true))) break;
+      // Asked as little as possible: a chunk that is full takes in nothing but ones, and one that this size fills, it.
+      bool full = is_known_same(covered, chunk);
+      bool fills = !full && is_known_same(covered * size, chunk);
+      bool takes =
+          is_one(size) || fills || (!full && decide_likely(covered < chunk, true)) || (dim == 0 && comes_to_one(size));
+      if (!takes) break;
       result[static_cast<size_t>(target)] = covered * base;
       covered *= size;
       --target;
@@ -66,6 +79,13 @@ std::optional<SymInts> view_strides(const SymInts& sizes, const SymInts& strides
   }
   if (target != -1) return std::nullopt;
   return result;
+}
+
+std::optional<SymInts> view_strides(const SymInts& sizes, const SymInts& strides, const SymInts& shape) {
+  if (std::optional<SymInts> result = strides_over(sizes, strides, shape)) return result;
+  for (const SymInt& size : sizes)
+    if (decide_or(size == 0, false)) return core::contiguous_strides(shape.span());
+  return std::nullopt;
 }
 
 Geometry view_geometry(const Arguments& arguments) {
@@ -145,7 +165,7 @@ struct Bounds {
 // The bounds of a slice, clamped as Python does.
 Bounds slice_bounds(const Arguments& arguments) {
   const Tensor& self = arguments.tensor("self");
-  TENON_CHECK(self.dim() > 0, "[slice] a 0-d tensor cannot be sliced");
+  TENON_CHECK_INDEX(self.dim() > 0, "[slice] a 0-d tensor cannot be sliced");
   Bounds b;
   b.dim = arguments.dim("dim", self.dim());
   SymInt size = self.size(b.dim);
@@ -168,8 +188,8 @@ Bounds slice_bounds(const Arguments& arguments) {
 SymInt select_index(const Arguments& arguments, int64_t dim) {
   const Tensor& self = arguments.tensor("self");
   SymInt index = arguments["index"].sym_int(), size = self.size(dim);
-  TENON_CHECK(expect(index >= -size) && expect(index < size),
-              "[select] index {} is out of range for dimension {} of {}", index.str(), dim, self.description());
+  TENON_CHECK_INDEX(expect(index >= -size) && expect(index < size),
+                    "[select] index {} is out of range for dimension {} of {}", index.str(), dim, self.description());
   return from_the_end(index, size);
 }
 
@@ -231,6 +251,9 @@ OPS(view) {
               return reshape_index(v, from, complete_shape(v.arguments()["size"].sym_ints(), self.numel(), "view"));
             })
       .scatter(restore_shape)
+      // What the strides of `self` allowed, those of another may not.
+      .replay(
+          [](const Tensor& other, const Arguments& arguments) { return reshape(other, arguments["size"].sym_ints()); })
       .grad("self", saves(), [](Grad& g) { return reshape(g.grad(), g.sizes("self")); });
   op("reshape(Tensor(a) self, SymInt[] shape) -> Tensor(a)").decompose([](const Tensor& self, const SymInts& shape) {
     SymInts complete = complete_shape(shape, self.numel(), "reshape");
@@ -367,7 +390,7 @@ OPS(view) {
       .view(
           [](const Arguments& arguments) {
             const Tensor& self = arguments.tensor("self");
-            TENON_CHECK(self.dim() > 0, "[select] a 0-d tensor has nothing to select from");
+            TENON_CHECK_INDEX(self.dim() > 0, "[select] a 0-d tensor has nothing to select from");
             int64_t dim = arguments.dim("dim", self.dim());
             Geometry g = geometry_of(self);
             g.offset = g.offset + select_index(arguments, dim) * g.strides[static_cast<size_t>(dim)];
@@ -410,7 +433,7 @@ OPS(view) {
         loop::Builder& builder = e.builder();
         Expr start = e.integer(b.start), step = e.integer(b.step), length = e.integer(b.length);
         Expr offset = index[dim] - start;
-        // Reads outside the slice are clamped into it and not used.
+        // Coordinates outside the slice are clamped into it, and nothing is read there.
         inside[dim] = max(builder.pool().constant(0), min(length - 1, floor_div(offset, step)));
         Lane position = builder.index(offset);
         Lane covered =
@@ -418,7 +441,7 @@ OPS(view) {
         if (!is_one(b.step))
           covered = covered & (builder.index(mod(offset, step)) == builder.index(builder.pool().constant(0)));
         if (is_zero(b.length)) return e.load(self, index);
-        return select(covered, e.load(src, inside), e.load(self, index));
+        return builder.choose(covered, [&] { return e.load(src, inside); }, [&] { return e.load(self, index); });
       })
       .shape([](const Arguments& arguments) {
         const Tensor &self = arguments.tensor("self"), &src = arguments.tensor("src");
@@ -456,8 +479,7 @@ OPS(view) {
         auto dim = static_cast<size_t>(e.arguments().dim("dim", rank));
         loop::Builder& builder = e.builder();
         Expr zero = builder.pool().constant(0), start = zero;
-        Lane result;
-        // From the last piece backwards, each select prefers an earlier one; reads outside a piece are clamped into it.
+        // Each piece is asked only where no earlier one is; coordinates outside are clamped into it.
         std::vector<std::pair<Expr, const Tensor*>> pieces;
         for (const Tensor& tensor : tensors) {
           if (tensor.dim() == 1 && rank > 1) continue;  // an empty piece, as PyTorch allows
@@ -466,21 +488,24 @@ OPS(view) {
           start = start + e.integer(tensor.size(static_cast<int64_t>(dim)));
         }
         if (pieces.empty()) return builder.constant(int64_t{0}, e.dtype());
-        for (size_t at = pieces.size(); at-- > 0;) {
+        std::function<Lane(size_t)> from = [&](size_t at) {
           auto [begin, tensor] = pieces[at];
-          std::vector<Expr> index;
-          for (size_t d = 0; d < static_cast<size_t>(rank); ++d) index.push_back(e.index(d));
-          Expr size = e.integer(tensor->size(static_cast<int64_t>(dim)));
-          if (pieces.size() > 1) index[dim] = max(zero, min(size - 1, index[dim] - begin));
-          Lane value = cast(e.load(*tensor, index), e.dtype());
-          result = result.defined() ? select(builder.index(e.index(dim)) < builder.index(begin + size), value, result)
-                                    : value;
-        }
-        return result;
+          Expr size = e.integer(tensor->size(static_cast<int64_t>(dim))), first = begin;
+          auto piece = [&] {
+            std::vector<Expr> index;
+            for (size_t d = 0; d < static_cast<size_t>(rank); ++d) index.push_back(e.index(d));
+            if (pieces.size() > 1) index[dim] = max(zero, min(size - 1, index[dim] - first));
+            return cast(e.load(*pieces[at].second, index), e.dtype());
+          };
+          if (at + 1 == pieces.size()) return piece();
+          Lane here = builder.index(e.index(dim)) < builder.index(begin + size);
+          return builder.choose(here, piece, [&] { return from(at + 1); });
+        };
+        return from(0);
       })
       .shape([](const Arguments& arguments) {
         std::span<const Tensor> tensors = arguments["tensors"].tensors();
-        TENON_CHECK(!tensors.empty(), "[cat] expected at least one tensor");
+        TENON_CHECK_VALUE(!tensors.empty(), "[cat] expected at least one tensor");
         const Tensor* first = nullptr;
         std::optional<Dtype> dtype;
         for (const Tensor& tensor : tensors) {

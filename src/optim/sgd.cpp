@@ -6,25 +6,26 @@ namespace tenon::optim {
 
 SGD::SGD(std::vector<Tensor> parameters, const SGDOptions& options)
     : parameters_(std::move(parameters)), momentum_(parameters_.size()), options_(options) {
-  TENON_CHECK(!parameters_.empty(), "[SGD] expected at least one parameter, got an empty list");
+  TENON_CHECK_VALUE(!parameters_.empty(), "[SGD] expected at least one parameter, got an empty list");
   set_lr(options.lr);
-  TENON_CHECK(options.momentum >= 0, "[SGD] expected a momentum of at least 0, got {}", options.momentum);
-  TENON_CHECK(options.weight_decay >= 0, "[SGD] expected a weight decay of at least 0, got {}", options.weight_decay);
-  TENON_CHECK(!options.nesterov || (options.momentum > 0 && options.dampening == 0),
-              "[SGD] nesterov needs a momentum above 0 and no dampening, got momentum {} and dampening {}",
-              options.momentum, options.dampening);
+  TENON_CHECK_VALUE(options.momentum >= 0, "[SGD] expected a momentum of at least 0, got {}", options.momentum);
+  TENON_CHECK_VALUE(options.weight_decay >= 0, "[SGD] expected a weight decay of at least 0, got {}",
+                    options.weight_decay);
+  TENON_CHECK_VALUE(!options.nesterov || (options.momentum > 0 && options.dampening == 0),
+                    "[SGD] nesterov needs a momentum above 0 and no dampening, got momentum {} and dampening {}",
+                    options.momentum, options.dampening);
   for (size_t at = 0; at < parameters_.size(); ++at) {
     const Tensor& parameter = parameters_[at];
-    TENON_CHECK(parameter.defined(), "[SGD] parameter {} is an undefined tensor", at);
-    TENON_CHECK(parameter.is_leaf(), "[SGD] parameter {} is not a leaf: {}", at, parameter.description());
+    TENON_CHECK_TYPE(parameter.defined(), "[SGD] parameter {} is an undefined tensor", at);
+    TENON_CHECK_VALUE(parameter.is_leaf(), "[SGD] parameter {} is not a leaf: {}", at, parameter.description());
     for (size_t before = 0; before < at; ++before)
-      TENON_CHECK(!parameter.is(parameters_[before]), "[SGD] parameters {} and {} are the same tensor {}", before, at,
-                  parameter.description());
+      TENON_CHECK_VALUE(!parameter.is(parameters_[before]), "[SGD] parameters {} and {} are the same tensor {}", before,
+                        at, parameter.description());
   }
 }
 
 void SGD::set_lr(double lr) {
-  TENON_CHECK(lr >= 0, "[SGD] expected a learning rate of at least 0, got {}", lr);
+  TENON_CHECK_VALUE(lr >= 0, "[SGD] expected a learning rate of at least 0, got {}", lr);
   options_.lr = lr;
 }
 

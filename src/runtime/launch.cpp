@@ -25,7 +25,7 @@ std::atomic<bool>& oracle() {
 }
 
 [[noreturn]] void check_failed(const loop::Kernel& kernel, int64_t number) {
-  throw Error(kernel.checks.at(static_cast<size_t>(number)));
+  raise_named(kernel.checks.at(static_cast<size_t>(number)));
 }
 
 std::vector<int64_t> symbol_values(const loop::Kernel& kernel, std::span<const int64_t> integers) {

@@ -1,7 +1,9 @@
-#include <tenon/core/random.h>
+#include <tenon/core/draws.h>
 #include <tenon/kernels/item.h>
 #include <tenon/runtime/launch.h>
 #include <tenon/runtime/plan.h>
+
+#include <fmt/format.h>
 
 #include <bit>
 
@@ -24,7 +26,7 @@ class Run {
       symbols_ = own_symbols_;
     }
     run(EvaluateStep{0});
-    for (int use = 0; use < plan.random_uses; ++use) random_.push_back(default_generator().next());
+    for (int32_t draw : plan.draws) random_.push_back(draw_number(draw));
   }
 
   std::vector<dispatch::Value> go() {
@@ -132,7 +134,7 @@ class Run {
 
   void run(const CheckStep& step) {
     if (numbers_[static_cast<size_t>(step.condition)] != 0) return;
-    throw Error(sym::failed_check(step.check, *plan_.env, symbols_));
+    throw RuntimeError(sym::failed_check(step.check, *plan_.env, symbols_));
   }
 
   dispatch::Value number(ExprIndex at) const {
@@ -147,7 +149,7 @@ class Run {
   std::vector<int64_t> own_symbols_;
   SmallVector<Tensor, 16> slots_;
   SmallVector<int64_t, 32> numbers_;
-  std::vector<std::pair<uint64_t, uint64_t>> random_;
+  std::vector<Draw> random_;
 };
 
 }  // namespace

@@ -39,6 +39,7 @@ graph::Graph decompose(const graph::Graph& graph) {
   graph::TraceMode trace(recorder, needs_parts);
   fake::DynamicSizes sizes(graph.env);
   graph::InterpretOptions options;
+  options.seeds = false;
   options.before_node = [&](const graph::Node& node) { trace.origin = &node; };
   for (const dispatch::Value& output : graph::interpret(graph, inputs, options))
     recorder.graph().outputs.push_back(recorder.to_argument(output));

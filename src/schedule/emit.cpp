@@ -272,18 +272,37 @@ class Emitter final {
   // ---- Expressions
   // --------------------------------------------------------------------------------------------------------
 
-  using MemoKey = std::pair<ValueId, std::vector<const sym::ExprNode*>>;
+  // A value, where it is read, and the condition under which it was made (loop::kNone: any).
+  struct MemoKey {
+    ValueId id;
+    std::vector<const sym::ExprNode*> index;
+    loop::ValueId condition;
+    auto operator<=>(const MemoKey&) const = default;
+  };
 
-  static MemoKey memo_key(ValueId id, std::span<const Expr> index) {
-    MemoKey key{id, {}};
-    for (const Expr& each : index) key.second.push_back(each.node());
+  MemoKey memo_key(ValueId id, std::span<const Expr> index) const {
+    std::span<const Lane> conditions = builder_.conditions();
+    MemoKey key{id, {}, conditions.empty() ? loop::kNone : conditions.back().id()};
+    for (const Expr& each : index) key.index.push_back(each.node());
     return key;
   }
 
-  const Lane* remembered(const MemoKey& key) const {
-    for (size_t depth = memo_.size(); depth-- > 0;)
-      if (auto found = memo_[depth].find(key); found != memo_[depth].end()) return &found->second;
+  const Lane* remembered(MemoKey key) const {
+    // Made under a condition around this one it serves too.
+    std::span<const Lane> conditions = builder_.conditions();
+    for (size_t around = 0; around <= conditions.size(); ++around) {
+      key.condition = around == 0 ? loop::kNone : conditions[around - 1].id();
+      for (size_t depth = memo_.size(); depth-- > 0;)
+        if (auto found = memo_[depth].find(key); found != memo_[depth].end()) return &found->second;
+    }
     return nullptr;
+  }
+
+  // Indices are clamped to elements that exist, if one does.
+  bool never_empty(ValueId id) {
+    for (const SymInt& size : graph_.meta(id).sym_sizes())
+      if (builder_pool().range(to_kernel(size)).min < 1) return false;
+    return true;
   }
 
   // The value of one element.
@@ -300,8 +319,9 @@ class Emitter final {
     ValueId base = state.base;
     const ValueState& memory = schedule_.state(base);
     if (schedule_.is_input(base) || (memory.root && !in_group(base)))
-      return builder_.load(buffer_of(base, loop::BufferRole::In), address(id, index));
-    if (state.source != graph::kNoValue) return emit(state.source, source_index(state, index));
+      return builder_.load(buffer_of(base, loop::BufferRole::In), address(id, index),
+                           !builder_.conditions().empty() && never_empty(base));
+    if (state.source != graph::kNoValue) return emit(state.source, source_index(id, index));
     if (in_group(id)) {
       if (index != own_index(id))
         throw Refused{fmt::format("%{} is read at another position than where it is made",
@@ -340,7 +360,11 @@ class Emitter final {
     const ops::Arguments& arguments_;
   };
 
-  std::vector<Expr> source_index(const ValueState& state, const std::vector<Expr>& index) {
+  std::vector<Expr> source_index(ValueId id, const std::vector<Expr>& index) {
+    const ValueState& state = schedule_.state(id);
+    if (needs_memory(schedule_, id))
+      throw Refused{
+          fmt::format("%{} shows memory that is not written yet", graph_.values[static_cast<size_t>(id)].name)};
     dispatch::Values values = node_values(graph_, *state.node);
     ops::Arguments arguments(*state.node->op, values);
     SourceIndex source(*this, arguments);
@@ -500,7 +524,7 @@ class Emitter final {
     }
     if (schedule_.is_input(state.base) || (schedule_.state(state.base).root && !in_group(state.base))) return;
     if (state.source != graph::kNoValue) {
-      hoist(state.source, source_index(state, index), pending, seen);
+      hoist(state.source, source_index(id, index), pending, seen);
     } else if (state.row->kind == ops::Kind::Pointwise) {
       if (in_group(id) && state.stored && level(id) < stage_) return;
       for (size_t at = 0; at < state.node->args.size(); ++at)
@@ -713,7 +737,7 @@ EmittedKernel emit(const Schedule& schedule, const Group& group, const std::stri
     emitter.declare(surveyor.integers());
     return emitter.run(axes);
   } catch (const Refused& refused) {
-    support::throw_internal("a chosen group can be emitted", __FILE__, __LINE__, refused.why);
+    support::internal("a chosen group can be emitted", __FILE__, __LINE__, "{}", refused.why);
   }
 }
 

@@ -1,5 +1,6 @@
 #include "fusion.h"
 
+#include <tenon/ops/strided.h>
 #include <tenon/support/log.h>
 
 #include <algorithm>
@@ -48,6 +49,13 @@ dispatch::Values node_values(const Graph& graph, const Node& node) {
     }
   }
   return values;
+}
+
+bool needs_memory(const Schedule& schedule, ValueId view) {
+  const ValueState& state = schedule.state(view);
+  if (!state.row || !state.row->view.of_storage) return false;
+  const Tensor& viewed = schedule.graph.meta(state.source);
+  return state.source != state.base || !ops::dense_order(viewed.sym_sizes(), viewed.sym_strides());
 }
 
 namespace {
@@ -122,6 +130,7 @@ class Fuser {
       bool opaque = row->kind == ops::Kind::Opaque;  // also: not in the table
       if (opaque) graph::each_reference(node, [&](ValueId id) { make_root(id); });
       for (ValueId id : node.outputs) {
+        if (needs_memory(schedule_, id)) make_root(id);
         if (opaque || row->kind == ops::Kind::Reduction || !schedule_.options.fuse ||
             (row->kind != ops::Kind::View && count_readers(id) > 1 && !is_trivial(id)))
           make_root(id);

@@ -68,6 +68,9 @@ Expr to_expr(const Graph& graph, const SymInt& number);
 // The arguments of a node with metadata in place of tensors.
 dispatch::Values node_values(const Graph& graph, const Node& node);
 
+// Whether a view shows places of which only memory knows what lies there: the value that it looks into must have some.
+bool needs_memory(const Schedule& schedule, ValueId view);
+
 struct EmittedKernel {
   loop::Kernel kernel;
   std::vector<ValueId> buffers;  // what each buffer holds

@@ -7,6 +7,8 @@
 #include <tenon/loop/jam.h>
 #include <tenon/support/log.h>
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
 #include <map>
@@ -25,6 +27,10 @@ class Planner {
     for (size_t at = 0; at < graph_.inputs.size(); ++at)
       slot_of_[static_cast<size_t>(graph_.inputs[at])] = static_cast<runtime::Slot>(at);
     next_slot_ = static_cast<runtime::Slot>(graph_.inputs.size());
+    // Draws are taken in the order of the program, not in that of the kernels.
+    for (const Node& node : graph_.nodes)
+      if (const ops::Row& row = row_for(*node.op); row.kind == ops::Kind::Element && row.element.random)
+        (void)random_use(&node);
     emit_kernels();
     find_last_uses();
     compile_kernels();
@@ -203,8 +209,8 @@ class Planner {
     release(at);
   }
 
-  // What the node has found out of its data is known from here on.
-  void plan_bindings(const Node& node) {
+  // What the node has found out of its data is known from here on. `numbers`: slots of the numbers among its results.
+  void plan_bindings(const Node& node, const std::map<int32_t, runtime::Slot>& numbers = {}) {
     if (node.binds.empty()) return;
     int phase = ++phases_;
     for (const graph::Binding& binding : node.binds) {
@@ -214,7 +220,8 @@ class Planner {
       switch (binding.kind) {
         case graph::Binding::Kind::Item:
           plan_->steps.push_back(
-              runtime::BindStep{Kind::Item, binding.symbol, slot(std::get<ValueId>(node.args[0])), 0});
+              runtime::BindStep{Kind::Item, binding.symbol,
+                                is_item(node) ? slot(std::get<ValueId>(node.args[0])) : numbers.at(binding.dim), 0});
           break;
         case graph::Binding::Kind::Size:
           plan_->steps.push_back(runtime::BindStep{Kind::Size, binding.symbol, output(), binding.dim});
@@ -260,8 +267,8 @@ class Planner {
 
   // A random operator draws once per run, wherever it was inlined.
   int32_t random_use(const Node* node) {
-    auto [found, added] = random_uses_.try_emplace(node, plan_->random_uses);
-    if (added) ++plan_->random_uses;
+    auto [found, added] = random_uses_.try_emplace(node, static_cast<int32_t>(plan_->draws.size()));
+    if (added) plan_->draws.push_back(node->draw);
     return found->second;
   }
 
@@ -299,8 +306,14 @@ class Planner {
         row->opaque.cpu(ops::Arguments(*node.op, values), outputs);
       };
     std::vector<runtime::Slot> outputs = step.outputs;
+    std::map<int32_t, runtime::Slot> numbers;
+    if (!row)
+      for (size_t at = 0; at < node.op->schema().returns.size(); ++at)
+        if (!node.op->schema().returns[at].type.is_tensor_like())
+          step.outputs.push_back(numbers[static_cast<int32_t>(at)] = next_slot_++);
     plan_->steps.push_back(std::move(step));
-    plan_bindings(node);
+    plan_bindings(node, numbers);
+    for (const auto& [result, slot] : numbers) plan_->steps.push_back(runtime::FreeStep{slot});
     if (!row) check_like_fakes(node, std::move(outputs));
   }
 
@@ -349,21 +362,29 @@ class Planner {
     return values;
   }
 
+  static Tensor held(const Scalar& number) {
+    if (number.is_real()) return tensor(number.to_double(), kFloat64);
+    return number.kind() == Scalar::Kind::Bool ? tensor(number.to_bool()) : tensor(number.to_int());
+  }
+
   // A call through the dispatcher; its results take their slots as they are.
   decltype(runtime::CallStep::run) custom_call(const Node& node) {
     return [node](std::span<const Tensor> inputs, std::span<Tensor> outputs, std::span<const int64_t> integers) {
       dispatch::Values values = fill(node, inputs, integers);
       dispatch::ExcludeKeys below(KeySet{DispatchKey::Autograd, DispatchKey::ADInplaceOrView, DispatchKey::Capture});
       dispatch::Results results = dispatch::call_boxed(*node.op, values);
-      size_t at = 0;
-      for (const dispatch::Value& result : results)
+      // Tensors first, then the numbers, as tensors of one element.
+      const size_t tensors = node.outputs.size();
+      size_t at = 0, number = tensors;
+      for (const dispatch::Value& result : results) {
         result.each_tensor([&](const Tensor& tensor) {
-          TENON_CHECK(at < outputs.size(), "[{}] gave more tensors than its fake implementation ({})", node.op->name(),
-                      outputs.size());
+          TENON_CHECK(at < tensors, "[{}] gave more tensors than its fake implementation ({})", node.op->name(),
+                      tensors);
           outputs[at++] = tensor;
         });
-      TENON_CHECK(at == outputs.size(), "[{}] gave {} tensors, its fake implementation {}", node.op->name(), at,
-                  outputs.size());
+        if (result.is_number() && number < outputs.size()) outputs[number++] = held(result.scalar());
+      }
+      TENON_CHECK(at == tensors, "[{}] gave {} tensors, its fake implementation {}", node.op->name(), at, tensors);
     };
   }
 

@@ -1,11 +1,58 @@
+#include <tenon/support/decision.h>
 #include <tenon/support/error.h>
 
-namespace tenon::support {
+#include <fmt/format.h>
 
-void throw_internal(const char* condition, const char* file, int line, const std::string& detail) {
-  std::string text = fmt::format("internal error: expected {} ({}:{})", condition, file, line);
-  if (!detail.empty()) text += ": " + detail;
-  throw InternalError(text);
+namespace tenon {
+namespace {
+
+constexpr std::string_view kNames[] = {"RuntimeError", "ValueError", "TypeError", "IndexError", "NotImplementedError"};
+
+}  // namespace
+
+std::string_view name(ErrorKind kind) { return kNames[static_cast<size_t>(kind)]; }
+
+void raise(ErrorKind kind, const std::string& text) {
+  switch (kind) {
+    case ErrorKind::Value: throw ValueError(text);
+    case ErrorKind::Type: throw TypeError(text);
+    case ErrorKind::Index: throw IndexError(text);
+    case ErrorKind::NotImplemented: throw NotImplementedError(text);
+    case ErrorKind::Runtime: break;
+  }
+  throw RuntimeError(text);
 }
 
-}  // namespace tenon::support
+void raise_named(std::string_view text) {
+  for (size_t kind = 0; kind < std::size(kNames); ++kind) {
+    std::string_view rest = text;
+    if (!rest.starts_with(kNames[kind])) continue;
+    rest.remove_prefix(kNames[kind].size());
+    if (rest.starts_with(": ")) raise(static_cast<ErrorKind>(kind), std::string(rest.substr(2)));
+  }
+  throw RuntimeError(std::string(text));
+}
+
+namespace support {
+
+void fail(ErrorKind kind, fmt::string_view text, fmt::format_args arguments) {
+  raise(kind, fmt::vformat(text, arguments));
+}
+
+void fail_internal(const char* condition, const char* file, int line, fmt::string_view text,
+                   fmt::format_args arguments) {
+  std::string words = fmt::format("internal error: expected {} ({}:{})", condition, file, line);
+  if (std::string detail = fmt::vformat(text, arguments); !detail.empty()) words += ": " + detail;
+  throw InternalError(words);
+}
+
+}  // namespace support
+
+Decision Decision::refused(fmt::string_view why, fmt::format_args arguments) {
+  Decision decision;
+  decision.allowed_ = false;
+  decision.why_ = fmt::vformat(why, arguments);
+  return decision;
+}
+
+}  // namespace tenon

@@ -1,6 +1,8 @@
 #include <tenon/support/error.h>
 #include <tenon/support/log.h>
 
+#include <fmt/format.h>
+
 #include <array>
 #include <atomic>
 #include <cstdio>
@@ -55,6 +57,10 @@ bool log_enabled(LogTopic topic) {
 
 void log_line(LogTopic topic, const std::string& text) {
   std::fprintf(stderr, "[%s] %s\n", kNames[static_cast<unsigned>(topic)].data(), text.c_str());
+}
+
+void support::log_formatted(LogTopic topic, fmt::string_view text, fmt::format_args arguments) {
+  log_line(topic, fmt::vformat(text, arguments));
 }
 
 void set_logs(std::string_view topics) { enabled_topics() = parse_topics(topics); }

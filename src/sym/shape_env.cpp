@@ -1,6 +1,9 @@
 #include "pool.h"
 
+#include <tenon/support/log.h>
 #include <tenon/sym/shape_env.h>
+
+#include <fmt/format.h>
 
 #include <bit>
 
@@ -187,8 +190,15 @@ int64_t ShapeEnv::pin_to_hint(Expr expr, Expr simple) {
                     describe_symbols(*this, expr), expr.str()));
   }
   Expr number = expr.is_real() ? pool_->real_constant(std::bit_cast<double>(*value)) : pool_->constant(*value);
+  size_t guards = guards_.size();
   bool holds = decide(same(expr, number));
   TENON_ASSERT(holds, "{} is not its hint, {}", expr.str(), number.str());
+  if (guards_.size() > guards) {
+    // The function itself, no operator in it.
+    if (guards_.back().where.empty()) guards_.back().where = "a plain number taken";
+    TENON_LOG(Guards, "{} is fixed to {} by {}: other values compile again; left symbolic, one graph serves all",
+              expr.str(), number.str(), guards_.back().asked_by());
+  }
   return *value;
 }
 

@@ -50,11 +50,6 @@ std::optional<double> SymFloat::maybe_constant() const {
   return simple.is_real_constant() ? std::optional(simple.real_constant()) : std::nullopt;
 }
 
-double SymFloat::plain() const {
-  TENON_ASSERT(!is_symbolic(), "{} is symbolic", str());
-  return value_;
-}
-
 std::optional<double> SymFloat::hint() const {
   if (!is_symbolic()) return value_;
   std::optional<int64_t> bits = env_->hint(expr_);

@@ -55,11 +55,6 @@ std::optional<int64_t> SymInt::maybe_constant() const {
   return simple.is_constant() ? std::optional(simple.constant()) : std::nullopt;
 }
 
-int64_t SymInt::plain() const {
-  TENON_ASSERT(!is_symbolic(), "{} is symbolic", str());
-  return value_;
-}
-
 std::optional<int64_t> SymInt::hint() const { return is_symbolic() ? env_->hint(expr_) : std::optional(value_); }
 
 Expr SymInt::to_expr(ShapeEnv& env) const {
@@ -107,21 +102,21 @@ SymInt multiply(const SymInt& a, const SymInt& b) {
 SymBool equal(const SymInt& a, const SymInt& b) { return compare(a, b, &sym::eq); }
 SymBool less(const SymInt& a, const SymInt& b) { return compare(a, b, &sym::lt); }
 
-}  // namespace sym::detail
-
-SymInt operator-(const SymInt& a) { return 0 - a; }
-
-SymInt operator/(const SymInt& a, const SymInt& b) {
+SymInt divide(const SymInt& a, const SymInt& b) {
   check_divisor(a, b, "/");
   if (!a.is_symbolic() && !b.is_symbolic()) return floor_quotient(a.plain(), b.plain());
   return combine(a, b, &sym::floor_div);
 }
 
-SymInt operator%(const SymInt& a, const SymInt& b) {
+SymInt remainder(const SymInt& a, const SymInt& b) {
   check_divisor(a, b, "%");
   if (!a.is_symbolic() && !b.is_symbolic()) return a - b * floor_quotient(a.plain(), b.plain());
   return combine(a, b, &sym::mod);
 }
+
+}  // namespace sym::detail
+
+SymInt operator-(const SymInt& a) { return 0 - a; }
 
 SymInt min(const SymInt& a, const SymInt& b) {
   if (!a.is_symbolic() && !b.is_symbolic()) return std::min(a.plain(), b.plain());

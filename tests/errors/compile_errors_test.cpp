@@ -59,15 +59,41 @@ TEST(CompileErrors, DataOfAFake) {
     x.data<float>();
     return x;
   });
-  EXPECT_EQ(error_of([&] { f(ones({2})); }), "[data] Cannot access data pointer of a fake tensor float32[2]: it has no data");
+  EXPECT_EQ(error_of([&] { f(ones({2})); }),
+            "[data] Cannot access data pointer of a fake tensor float32[2]: it has no data");
 }
 
-TEST(CompileErrors, DifferentiatingTwice) {
+TEST(CompileErrors, DifferentiatingTwiceWhereThatIsRefused) {
   Tensor w = ones({2}).set_requires_grad();
-  auto f = compile([&](Tensor x) { return (x * w * w).sum(); });
-  Tensor loss = f(ones({2}));
-  EXPECT_EQ(error_of([&] { autograd::grad({loss}, {w}, {ones({}).set_requires_grad()}, true, true); }),
-            "[backward] a compiled function cannot be differentiated twice: compile it with backend \"eager\"");
+  auto f = compile([&](Tensor x) { return (x * w * w).sum(); }, {.double_backward = DoubleBackward::Refuse});
+  Tensor slope = autograd::grad({f(ones({2}))}, {w}, {}, true, true)[0];
+  EXPECT_EQ(error_of([&] { autograd::grad({slope.sum()}, {w}); }),
+            "[backward] torch.compile with aot_autograd does not currently support double backward: the function was "
+            "compiled with double_backward = Refuse");
+}
+
+TEST(CompileErrors, HookOnAResultThatAnotherWasComputedFrom) {
+  Tensor w = ones({2}).set_requires_grad();
+  auto f = compile([&](Tensor x) {
+    Tensor y = x * w;
+    return std::tuple(y, y.exp());
+  });
+  auto [y, z] = f(ones({2}));
+  autograd::register_hook(y, [](const Tensor& gradient) { return gradient * 2; });
+  EXPECT_EQ(error_of([&, &z = z] { z.sum().backward(); }),
+            "[register_hook] a hook is set on a result of CompiledFunction from which another result of the same call "
+            "was computed, and the gradient goes through both: compute the second one in a call of its own, or set the "
+            "hook inside the function");
+}
+
+TEST(CompileErrors, ResultThatBackwardNeedsChangedInPlace) {
+  auto f = compile([](Tensor x) { return x.exp(); });
+  Tensor y = f(ones({2}).set_requires_grad());
+  y.detach().mul_(2);
+  EXPECT_EQ(
+      error_of([&] { y.sum().backward(); }),
+      "[backward] a tensor needed for the gradient of CompiledFunction has been modified by an in-place operation: "
+      "a result of it is at version 1, expected version 0");
 }
 
 TEST(CompileErrors, BackwardTwiceWithoutRetaining) {

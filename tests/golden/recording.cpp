@@ -4,6 +4,8 @@
 #include <tenon/runtime/plan.h>
 #include <tenon/schedule/schedule.h>
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace tenon::golden {

@@ -16,6 +16,8 @@
 #include <tenon/runtime/launch.h>
 #include <tenon/schema/derive.h>
 
+#include <fmt/format.h>
+
 #include <set>
 
 namespace tenon::test {
@@ -307,8 +309,7 @@ TEST_P(EveryRow, one_compile_serves_all_sizes) {
     }
 }
 
-// ---- Gradients
-// ------------------------------------------------------------------------------------------------------------
+// ---- Gradients ----------------------------------------------------------------------------------------------------
 
 Tensor weights_like(const Tensor& tensor, uint64_t seed) {
   return make_tensor(Ints(tensor.sizes()), tensor.dtype(), Placement::Contiguous, Values::Near, seed);

@@ -40,6 +40,11 @@ class Maker {
   int64_t size(size_t dim, int64_t otherwise) const {
     return dim < recipe.shape.size() ? recipe.shape[dim] : otherwise;
   }
+  int64_t numel() const {
+    int64_t count = 1;
+    for (int64_t size : recipe.shape) count *= size;
+    return count;
+  }
   int64_t rank() const { return static_cast<int64_t>(recipe.shape.size()); }
   int64_t dim() const { return recipe.variant % 2 == 0 ? -1 : 0; }
   bool even() const { return recipe.variant % 2 == 0; }

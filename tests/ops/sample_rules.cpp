@@ -12,6 +12,36 @@ Ints without(Ints shape, int64_t dim) {
   return shape;
 }
 
+// A view by strides of a dense tensor: pairs of neighbours, or every second element.
+struct Strided {
+  Tensor self;
+  Ints size, stride;
+  int64_t offset = 0;
+  Value from_storage;
+  void apart(Maker& m) {
+    size = {m.numel() / 2};
+    stride = {2};
+    offset = m.numel() > 1 ? 1 : 0;
+    if (!from_storage.is_none()) from_storage = Value(self.storage_offset() + offset);
+  }
+};
+
+Strided strided(Maker& m) {
+  if (m.recipe.placement == Placement::Sliced || m.recipe.placement == Placement::Expanded)
+    m.recipe.placement = Placement::Contiguous;
+  Strided s;
+  s.self = m.tensor(m.recipe.shape);
+  if (m.recipe.variant % 4 > 1 && m.recipe.placement != Placement::Offset)
+    s.from_storage = Value(s.self.storage_offset());
+  if (m.even()) {
+    s.size = {std::max<int64_t>(0, m.numel() - 1), 2};
+    s.stride = {1, 1};
+  } else {
+    s.apart(m);
+  }
+  return s;
+}
+
 using Indices = std::vector<std::optional<Tensor>>;
 
 // Indices for the recipe's shape, and the sizes of what they pick; `distinct` if no element is to be picked twice.
@@ -211,6 +241,58 @@ const Rules& special_rules() {
          return m.even() ? Overrides{{"start", Value(int64_t{1})}, {"end", Value(int64_t{-1})}}
                          : Overrides{
                                {"dim", Value(int64_t{-1})}, {"start", Value(int64_t{-5})}, {"step", Value(int64_t{2})}};
+       }},
+      {"as_strided",
+       [](Maker& m) {
+         // The evaluator takes composites apart on contiguous copies, where other elements lie at those places.
+         if (m.recipe.placement == Placement::Transposed) m.recipe.placement = Placement::Contiguous;
+         Strided s = strided(m);
+         return Overrides{{"self", s.self}, {"size", s.size}, {"stride", s.stride}, {"storage_offset", s.from_storage}};
+       }},
+      {"as_strided_scatter",
+       [](Maker& m) {
+         Strided s = strided(m);
+         if (m.even()) s.apart(m);  // what lies at one place twice has two values
+         return Overrides{{"self", s.self},
+                          {"src", m.tensor(s.size)},
+                          {"size", s.size},
+                          {"stride", s.stride},
+                          {"storage_offset", s.from_storage}};
+       }},
+      {"_strided_view",
+       [](Maker& m) {
+         Strided s = strided(m);
+         return Overrides{{"self", s.self}, {"size", s.size}, {"stride", s.stride}, {"offset", s.offset}};
+       }},
+      {"_strided_fold",
+       [](Maker& m) {
+         Strided s = strided(m);
+         return Overrides{{"grad", m.tensor(s.size)},
+                          {"self_size", m.recipe.shape},
+                          {"self_stride", core::contiguous_strides(m.recipe.shape.span())},
+                          {"stride", s.stride},
+                          {"offset", s.offset}};
+       }},
+      {"_strided_gather",
+       [](Maker& m) {
+         Strided s = strided(m);
+         Ints order;
+         for (int64_t dim = 0; dim < m.rank(); ++dim) order.push_back(dim);
+         return Overrides{{"self_stride", core::contiguous_strides(m.recipe.shape.span())},
+                          {"size", s.size},
+                          {"stride", s.stride},
+                          {"offset", s.offset},
+                          {"order", order}};
+       }},
+      {"_strided_scatter",
+       [](Maker& m) {
+         Strided s = strided(m);
+         s.apart(m);
+         return Overrides{{"src", m.tensor(s.size)},
+                          {"self_stride", core::contiguous_strides(m.recipe.shape.span())},
+                          {"stride", s.stride},
+                          {"offset", s.offset},
+                          {"order", Ints{0}}};
        }},
       {"slice_scatter",
        [](Maker& m) {

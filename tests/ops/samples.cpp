@@ -5,6 +5,8 @@
 
 #include "ops/sample_maker.h"
 
+#include <fmt/format.h>
+
 namespace tenon::test {
 namespace {
 

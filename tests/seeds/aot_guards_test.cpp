@@ -48,6 +48,42 @@ TEST(AotAutogradFallbackTests, requires_grad_fake_via_dynamo_recompiles) {
   });
 }
 
+TEST(AotAutogradFallbackTests, double_backward_errors) {
+  const std::string refusal = "torch.compile with aot_autograd does not currently support double backward";
+  for (const char* backend : {"aot_eager", "inductor"})
+    for (bool with_gradient : {true, false}) {
+      CompileOptions options{.backend = backend, .double_backward = DoubleBackward::Refuse};
+      Tensor given = ones({}).set_requires_grad(), x = ones({}).set_requires_grad();
+      auto slope = [&](const Tensor& y, const Tensor& of, bool create_graph) {
+        std::vector<Tensor> gradients;
+        if (with_gradient) gradients.push_back(given);
+        return autograd::grad(std::vector{y}, std::vector{of}, gradients, create_graph, create_graph)[0];
+      };
+      auto refused = [&](auto&& action) {
+        std::string error = testing::error_of(action);
+        EXPECT_NE(error.find(refusal), std::string::npos) << error;
+      };
+      // All of it inside the compiled function.
+      auto f1 = [&](Tensor a) {
+        Tensor gx = slope(a.sin().exp(), a, true);
+        autograd::grad({gx}, {a});
+        return gx;
+      };
+      f1(x);
+      refused([&] { compile(f1, options)(x); });
+      // The second half outside.
+      Tensor gx = compile([&](Tensor a) { return slope(a.sin().exp(), a, true); }, options)(x);
+      refused([&] { autograd::grad({gx}, {x}); });
+      // All of it outside.
+      auto f3 = compile([](Tensor a) { return a.sin().exp(); }, options);
+      Tensor outside = slope(f3(x), x, true);
+      refused([&] { autograd::grad({outside}, {x}); });
+      // Once is allowed.
+      Tensor expected = slope(x.sin().exp(), x, false);
+      EXPECT_LT(testing::difference(slope(f3(x), x, false), expected), 1e-6);
+    }
+}
+
 TEST(AotAutogradFallbackTests, arg_dupe_via_dynamo_recompiles) {
   auto function = [](Tensor x, Tensor y) {
     x = x.trunc_();

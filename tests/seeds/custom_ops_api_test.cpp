@@ -52,13 +52,14 @@ TEST(TestCustomOpAPI, manual_schema) {
   Tensor expected = plain_sin(x);
   sin_(x);
   expect_equal(x, expected);
-  EXPECT_THAT(error_of([] { custom_op("_tenon_testing::bad", plain_add, {.schema = "(Tensor x) -> Tensor"}); }),
-              HasSubstr("signature to match"));
+  EXPECT_THAT(
+      error_of<ValueError>([] { custom_op("_tenon_testing::bad", plain_add, {.schema = "(Tensor x) -> Tensor"}); }),
+      HasSubstr("signature to match"));
 }
 
 TEST(TestCustomOpAPI, kwarg_only_tensors) {
   auto define = [](auto function) {
-    return error_of([&] { custom_op("_tenon_testing::foo", function, {.names = "x, *, y, z"}); });
+    return error_of<NotImplementedError>([&] { custom_op("_tenon_testing::foo", function, {.names = "x, *, y, z"}); });
   };
   EXPECT_THAT(define([](const Tensor& x, int64_t, const Tensor&) { return x.clone(); }),
               HasSubstr("kwarg-only Tensor args"));
@@ -68,7 +69,7 @@ TEST(TestCustomOpAPI, kwarg_only_tensors) {
               HasSubstr("kwarg-only Tensor args"));
   Library lib("_tenon_testing");
   lib.def("foo(Tensor x, *, Tensor y) -> Tensor");
-  EXPECT_THAT(error_of([&] {
+  EXPECT_THAT(error_of<NotImplementedError>([&] {
                 library::register_autograd(
                     "_tenon_testing::foo", [](AutogradContext&, const Tensor& grad) { return grad; }, &lib);
               }),
@@ -125,7 +126,7 @@ TEST(TestCustomOpAPI, register_autograd_defaults) {
 }
 
 TEST(TestCustomOpAPI, manual_schema_error) {
-  EXPECT_THAT(error_of([] {
+  EXPECT_THAT(error_of<ValueError>([] {
                 custom_op("_tenon_testing::sin_", [](const Tensor& x) { x.copy_(plain_sin(x)); },
                           {.schema = "(Tensor(a!) x) -> ()"});
               }),
@@ -215,7 +216,7 @@ TEST(TestCustomOpAPI, default_values) {
 }
 
 TEST(TestCustomOpAPI, mutated_error) {
-  EXPECT_THAT(error_of([] {
+  EXPECT_THAT(error_of<ValueError>([] {
                 custom_op("_tenon_testing::sin_inplace", [](const Tensor& x) { x.copy_(plain_sin(x)); },
                           {.mutates = {"y"}, .device_types = {"cpu"}, .names = "x"});
               }),
@@ -299,7 +300,7 @@ TEST(TestCustomOpAPI, library_register_kernel) {
   for (int mode = 0; mode < 3; ++mode)
     for (const std::vector<std::string>& devices : {std::vector<std::string>{"cpu"}, std::vector<std::string>{}}) {
       auto add = custom_op("_tenon_testing::add", plain_add, {.device_types = {"cuda"}, .names = "x, y"});
-      EXPECT_THAT(error_of([&] { add(randn({3}), 1.0); }), HasSubstr("cpu impl registered"));
+      EXPECT_THAT(error_of<NotImplementedError>([&] { add(randn({3}), 1.0); }), HasSubstr("cpu impl registered"));
       bool called = false;
       auto kernel = [&](const Tensor& x, double y) {
         called = true;
@@ -386,14 +387,14 @@ TEST(TestCustomOpAPI, fake) {
   auto add = make_add();
   Tensor x = randn({3});
   expect_equal(add(x, 3.14), x + 3.14);
-  std::string message = error_of([&] {
+  std::string message = error_of<RuntimeError>([&] {
     FakeMode fakes;
     add(randn({3}), 3.14);
   });
   EXPECT_THAT(message, HasSubstr("There was no fake impl registered for <CustomOpDef(_tenon_testing::add)>."));
   EXPECT_THAT(message, HasSubstr("Please use `add.register_fake` to add one."));
   auto compiled = compile([&](Tensor t) { return add(t, 3.14); }, {.backend = "eager"});
-  EXPECT_THAT(error_of([&] { compiled(x); }), HasSubstr("no fake impl"));
+  EXPECT_THAT(error_of<RuntimeError>([&] { compiled(x); }), HasSubstr("no fake impl"));
   bool called = false;
   add.register_fake([&](const Tensor& t, double) {
     called = true;
@@ -454,7 +455,7 @@ TEST(TestCustomOpAPI, register_autograd_error_cases) {
   Tensor x = leaf({3});
   Tensor y = g(x);
   EXPECT_TRUE(y.requires_grad());
-  EXPECT_THAT(error_of([&] { y.sum().backward(); }), HasSubstr("no autograd formula"));
+  EXPECT_THAT(error_of<RuntimeError>([&] { y.sum().backward(); }), HasSubstr("no autograd formula"));
 }
 
 TEST(TestCustomOpAPI, replacement) {
@@ -488,16 +489,16 @@ TEST(TestCustomOpAPI, overloading) {
 TEST(TestCustomOpAPI, disallows_output_aliasing) {
   Tensor x = randn({3});
   auto viewed = custom_op("_tenon_testing::f", [](const Tensor& t) { return t.view({-1}); });
-  EXPECT_THAT(error_of([&] { viewed(x); }), HasSubstr("may not alias"));
+  EXPECT_THAT(error_of<RuntimeError>([&] { viewed(x); }), HasSubstr("may not alias"));
   auto same = custom_op("_tenon_testing::f", [](const Tensor& t) { return t; });
-  EXPECT_THAT(error_of([&] { same(x); }), HasSubstr("may not alias"));
+  EXPECT_THAT(error_of<RuntimeError>([&] { same(x); }), HasSubstr("may not alias"));
   auto inplace = custom_op("_tenon_testing::f",
                            [](const Tensor& t) {
                              t.copy_(plain_sin(t));
                              return t;
                            },
                            {.mutates = {"x"}, .device_types = {"cpu"}, .names = "x"});
-  EXPECT_THAT(error_of([&] { inplace(x); }), HasSubstr("may not alias"));
+  EXPECT_THAT(error_of<RuntimeError>([&] { inplace(x); }), HasSubstr("may not alias"));
 }
 
 }  // namespace

@@ -21,8 +21,9 @@ AnyValue save_first(const Inputs& inputs, Outputs) { return AnyValue(inputs["xs"
 
 TEST(TestCustomOp, lifetime) {
   auto& first = legacy::custom_op<Tensor(const Tensor&)>(kFoo, {.names = "x"});
+  dispatch::OperatorRef kept(first);
   EXPECT_EQ(&legacy::get_op(kFoo), &first);
-  EXPECT_THAT(error_of([] { legacy::custom_op<Tensor(const Tensor&)>(kFoo, {.names = "x"}); }),
+  EXPECT_THAT(error_of<RuntimeError>([] { legacy::custom_op<Tensor(const Tensor&)>(kFoo, {.names = "x"}); }),
               HasSubstr("multiple times"));
   legacy::destroy(kFoo);
   EXPECT_THAT(error_of([] { legacy::get_op(kFoo); }), HasSubstr("there is no operator"));
@@ -37,15 +38,16 @@ TEST(TestCustomOp, autograd_notimplemented) {
   Tensor x = leaf({3}), y = randn({3});
   {
     Foo op;
-    EXPECT_THAT(error_of([&] { op({Value(x)}); }), HasSubstr("Autograd has not been implemented"));
+    EXPECT_THAT(error_of<RuntimeError>([&] { op({Value(x)}); }), HasSubstr("Autograd has not been implemented"));
   }
   {
     Foo op("(Tensor[] x) -> Tensor");
     std::vector<Tensor> list = {y, x};
-    EXPECT_THAT(error_of([&] { op({Value(list)}); }), HasSubstr("Autograd has not been implemented"));
+    EXPECT_THAT(error_of<RuntimeError>([&] { op({Value(list)}); }), HasSubstr("Autograd has not been implemented"));
   }
   Foo op("(Tensor x, Tensor y) -> Tensor");
-  EXPECT_THAT(error_of([&] { op({Value(y), Value(x)}); }), HasSubstr("Autograd has not been implemented"));
+  EXPECT_THAT(error_of<RuntimeError>([&] { op({Value(y), Value(x)}); }),
+              HasSubstr("Autograd has not been implemented"));
 }
 
 TEST(TestCustomOp, autograd_notimplemented_gradmode) {
@@ -69,7 +71,8 @@ TEST(TestCustomOp, impl_invalid_devices) {
   for (const char* type : {"cpu", "cuda"}) legacy::impl(kFoo, kernel, {type});
   const std::vector<std::vector<std::string>> invalid = {{"hip"}, {"xla"}, {"mkldnn"}, {"cpu", "hip"}};
   for (const auto& types : invalid)
-    EXPECT_THAT(error_of([&] { legacy::impl(kFoo, kernel, types); }), HasSubstr("we only support device_type"));
+    EXPECT_THAT(error_of<ValueError>([&] { legacy::impl(kFoo, kernel, types); }),
+                HasSubstr("we only support device_type"));
 }
 
 TEST(TestCustomOp, backward_partially_registered) {
@@ -209,13 +212,14 @@ AnyValue no_backward(AutogradContext&, const AnyValue&, const std::vector<AnyVal
 
 TEST(TestCustomOp, backward_output_differentiability_type) {
   Foo op("(Tensor[] xs) -> Tensor");
-  EXPECT_THAT(error_of([] { legacy::impl_backward(kFoo, no_backward, AnyValue(true)); }),
+  EXPECT_THAT(error_of<RuntimeError>([] { legacy::impl_backward(kFoo, no_backward, AnyValue(true)); }),
               HasSubstr("output_differentiability"));
 }
 
 TEST(TestCustomOp, backward_output_differentiability_numel) {
   Foo op("(Tensor[] xs) -> (Tensor, Tensor)");
-  EXPECT_THAT(error_of([] { legacy::impl_backward(kFoo, no_backward, AnyValue(AnyValue::List{AnyValue(true)})); }),
+  EXPECT_THAT(error_of<RuntimeError>(
+                  [] { legacy::impl_backward(kFoo, no_backward, AnyValue(AnyValue::List{AnyValue(true)})); }),
               HasSubstr("output_differentiability"));
 }
 
@@ -267,7 +271,8 @@ TEST(TestCustomOp, impl_on_existing_op_with_cpu_registration) {
     Library lib(kNs);
     lib.def("foo(Tensor x) -> Tensor");
     lib.impl("foo", kernel, key);
-    EXPECT_THAT(error_of([&] { legacy::impl(kFoo, kernel); }), HasSubstr("already has an implementation")) << key;
+    EXPECT_THAT(error_of<RuntimeError>([&] { legacy::impl(kFoo, kernel); }), HasSubstr("already has an implementation"))
+        << key;
   }
 }
 

@@ -88,7 +88,8 @@ TEST_F(MiniOpTest, mm_fake) {
 
 TEST_F(MiniOpTest, mm_errors) {
   Tensor x = leaf({2, 3}), y = randn({4, 5});
-  EXPECT_THAT(error_of([&] { call_by_name("aten::mm", {Value(x), Value(y)}); }), HasSubstr("cannot be multiplied"));
+  EXPECT_THAT(error_of<RuntimeError>([&] { call_by_name("aten::mm", {Value(x), Value(y)}); }),
+              HasSubstr("cannot be multiplied"));
 }
 
 TEST_F(MiniOpTest, nonzero) {

@@ -20,12 +20,13 @@ TEST(TestCustomOp, invalid_schemas) {
 }
 
 TEST(TestCustomOp, invalid_qualname) {
-  EXPECT_THAT(error_of([] { legacy::custom_op(kNs + "::foo.Tensor", "() -> ()"); }), HasSubstr("overload"));
+  EXPECT_THAT(error_of<ValueError>([] { legacy::custom_op(kNs + "::foo.Tensor", "() -> ()"); }), HasSubstr("overload"));
 }
 
 TEST(TestCustomOp, unsupported_schemas) {
   for (const char* schema : {"(Tensor(a!) x) -> Tensor(a)", "(Tensor(a) x) -> Tensor(a)", "(Tensor x) -> ()"})
-    EXPECT_THAT(error_of([&] { legacy::custom_op(kNs + "::foo", schema); }), HasSubstr("only supports functional"))
+    EXPECT_THAT(error_of<ValueError>([&] { legacy::custom_op(kNs + "::foo", schema); }),
+                HasSubstr("only supports functional"))
         << schema;
   EXPECT_THAT(error_of([] { legacy::custom_op(kNs + "::foo", "(Tensor self) -> ()"); }), HasSubstr("self"));
 }
@@ -77,7 +78,7 @@ TEST(TestCustomOp, infer_schema_unsupported) {
   static_assert(!dispatch::HasSchemaType<int> && std::is_same_v<dispatch::SuggestedType<int>, int64_t>);
   static_assert(!dispatch::HasSchemaType<std::vector<std::string>> && !dispatch::HasSchemaType<void (*)()>);
   static_assert(!dispatch::HasSchemaType<std::vector<std::optional<int64_t>>>);
-  EXPECT_THAT(error_of([] { inferred<Tensor(Tensor, int64_t)>({.names = "x, y", .mutates = {"y"}}); }),
+  EXPECT_THAT(error_of<ValueError>([] { inferred<Tensor(Tensor, int64_t)>({.names = "x, y", .mutates = {"y"}}); }),
               HasSubstr("can be mutated"));
   EXPECT_THAT(error_of([] { inferred<Tensor(Tensor, int64_t)>({.names = "x"}); }), HasSubstr("names were given"));
 }
@@ -202,7 +203,7 @@ TEST(TestCustomOp, unsupported_param_types) {
   static_assert(!HasSchemaType<SuggestedType<std::tuple<int64_t, double>>>);
   static_assert(!HasSchemaType<std::function<void()>>);
   // The same from a schema's text.
-  EXPECT_THAT(error_of([] { schema::parse("foo(Tensor x, Callable y) -> Tensor"); }),
+  EXPECT_THAT(error_of<RuntimeError>([] { schema::parse("foo(Tensor x, Callable y) -> Tensor"); }),
               HasSubstr("unknown type specifier"));
 }
 
@@ -235,10 +236,10 @@ TEST(TestCustomOp, supported_schemas) {
 TEST(TestCustomOp, reserved_ns) {
   for (const char* ns : {"prim", "prims", "aten", "at", "torch", "pytorch"}) {
     std::string name = std::string(ns) + "::foo";
-    EXPECT_THAT(error_of([&] { legacy::custom_op(name, "(Tensor x) -> Tensor"); }),
+    EXPECT_THAT(error_of<ValueError>([&] { legacy::custom_op(name, "(Tensor x) -> Tensor"); }),
                 HasSubstr("is a reserved namespace"));
-    EXPECT_THAT(error_of([&] { custom_op(name + "2", plain_sin); }), HasSubstr("is a reserved namespace"));
-    EXPECT_THAT(error_of([&] { Library(ns, Library::Kind::Fragment).def("foo(Tensor x) -> Tensor"); }),
+    EXPECT_THAT(error_of<ValueError>([&] { custom_op(name + "2", plain_sin); }), HasSubstr("is a reserved namespace"));
+    EXPECT_THAT(error_of<ValueError>([&] { Library(ns, Library::Kind::Fragment).def("foo(Tensor x) -> Tensor"); }),
                 HasSubstr("is a reserved namespace"));
   }
 }
@@ -261,8 +262,9 @@ TEST(TestCustomOp, is_functional_schema) {
 
 TEST(TestCustomOp, incorrect_schema_types) {
   Library lib("mylib");
-  EXPECT_THAT(error_of([&] { lib.def("foo12(Tensor a) -> asdfasdf"); }), HasSubstr("unknown type specifier"));
-  EXPECT_THAT(error_of([&] { lib.def("foo12(asdf a) -> Tensor"); }), HasSubstr("unknown type specifier"));
+  EXPECT_THAT(error_of<RuntimeError>([&] { lib.def("foo12(Tensor a) -> asdfasdf"); }),
+              HasSubstr("unknown type specifier"));
+  EXPECT_THAT(error_of<RuntimeError>([&] { lib.def("foo12(asdf a) -> Tensor"); }), HasSubstr("unknown type specifier"));
   EXPECT_THAT(error_of([&] { lib.def("foo12(int64_t a) -> Tensor"); }), HasSubstr("Use `SymInt` or `int`"));
   EXPECT_THAT(error_of([&] { lib.def("foo12(double a) -> Tensor"); }), HasSubstr("Use `float`"));
 }
@@ -307,13 +309,13 @@ TEST(TestCustomOp, resolve_packet) {
   EXPECT_EQ(dispatch::resolve_overload("aten::sum", one).name(), "aten::sum");
   const dispatch::Keyword dim[] = {{"dim", Value(1)}};
   EXPECT_EQ(dispatch::resolve_overload("aten::sum", one, dim).name(), "aten::sum.dim_IntList");
-  std::string message = error_of([&] { dispatch::resolve_overload("aten::sum", three); });
+  std::string message = error_of<RuntimeError>([&] { dispatch::resolve_overload("aten::sum", three); });
   EXPECT_THAT(message, HasSubstr("failed to match any schema"));
   EXPECT_THAT(message, HasSubstr("aten::sum.dim_IntList"));
 }
 
 TEST(TestCustomOp, define_bad_schema) {
-  EXPECT_THAT(error_of([] { library::define(kNs + "::foo", "foo(Tensor x) -> Tensor"); }),
+  EXPECT_THAT(error_of<ValueError>([] { library::define(kNs + "::foo", "foo(Tensor x) -> Tensor"); }),
               HasSubstr("expected schema to look like"));
 }
 
@@ -328,7 +330,7 @@ TEST(TestCustomOp, define_and_impl) {
 }
 
 TEST(TestCustomOp, define_validation) {
-  EXPECT_THAT(error_of([] { library::define("foo", "(Tensor x) -> Tensor"); }), HasSubstr("namespace"));
+  EXPECT_THAT(error_of<ValueError>([] { library::define("foo", "(Tensor x) -> Tensor"); }), HasSubstr("namespace"));
 }
 
 TEST(TestCustomOp, legacy_define) {
@@ -375,7 +377,7 @@ TEST(TestCustomOp, impl_device_function) {
 }
 
 TEST(TestCustomOp, impl_device_invalid) {
-  EXPECT_THAT(error_of([] { library::impl("blah::blah", {"somethingsomething"}, plain_sin); }),
+  EXPECT_THAT(error_of<RuntimeError>([] { library::impl("blah::blah", {"somethingsomething"}, plain_sin); }),
               HasSubstr("Expected one of cpu, cuda"));
 }
 

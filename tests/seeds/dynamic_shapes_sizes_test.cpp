@@ -236,7 +236,7 @@ TEST(TestInductorDynamic, adaptive_max_pool3d_with_indices) {
     EXPECT_TRUE(same_bits(indices, positions));
   };
   expect_pooled(rand({9, 10, 9, 8, 6}), 5);
-  expect_pooled(rand({2, 3, 7, 11, 12}), 4);
+  expect_pooled(rand({7, 3, 7, 11, 12}), 4);  // sizes that are equal share a symbol
   EXPECT_EQ(f.compile_count(), 1) << "neither the sizes nor the number are fixed";
 }
 

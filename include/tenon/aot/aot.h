@@ -26,35 +26,83 @@ using GraphCompiler = std::function<GraphFunction(const graph::Graph& graph)>;
 
 // How one result of the captured function comes about.
 struct OutputPlan {
-  enum class Kind : uint8_t { Value, Input, ViewOfInput, Number } kind = Kind::Value;
-  int32_t index = -1;           // Value: among the forward graph's outputs; Input, ViewOfInput: which input
+  enum class Kind : uint8_t { Value, Input, ViewOfInput, ViewOfOutput, Number } kind = Kind::Value;
+  // Value: among the forward graph's outputs; Input, ViewOfInput: which input; ViewOfOutput: among `JointGraph::remade`
+  int32_t index = -1;
   std::vector<ViewLink> chain;  // ViewOfInput: how to make it
-  int32_t history =
-      -1;  // ViewOfInput: the forward output whose gradient goes to it, if autograd does not see that it is a view
-  bool differentiable = false;  // Value: gets a history
-  dispatch::Value number;       // Number: possibly symbolic
+  // ViewOfInput: the forward output whose gradient goes to it, if autograd does not see that it is a view
+  int32_t history = -1;
+  int32_t same_as = -1;    // an earlier result that is this very tensor
+  dispatch::Value number;  // Number: possibly symbolic
+};
+
+// A tensor that looks into the memory of a forward output, made again above autograd: results that share memory share
+// versions and histories too.
+struct RemadeView {
+  int32_t output = -1;  // the forward output itself
+  int32_t parent = -1;  // or a view of an earlier one of these
+  ViewLink link = {};
+  int32_t history = -1;  // the forward output whose gradient goes to it, if autograd does not see that it is a view
+};
+
+// The program uses the generator.
+struct RandomEvent {
+  std::optional<dispatch::Value> seed;  // it is seeded; without: one draw
 };
 
 struct JointGraph {
   graph::Graph graph;  // inputs: primals, then tangents; outputs: forward's, then gradients
   size_t primals = 0;
-  std::vector<bool> kept;           // by primal: it requires grad, or backward keeps it (or a view of it) in eager too
-  size_t forward_outputs = 0;       // mutated inputs first, then values
-  std::vector<int32_t> mutated;     // inputs that are written; forward output i is the new value of input mutated[i]
-  std::vector<OutputPlan> outputs;  // results of the captured function
-  std::vector<int32_t> tangents;    // forward output whose gradient tangent i is
-  std::vector<int32_t> gradients;   // input whose gradient the (forward_outputs + i)-th output is
+  std::vector<bool> kept;           // by primal: a leaf that requires grad, or backward keeps it in eager too
+  std::vector<bool> kept_by_eager;  // by primal: backward keeps it (or a view of it)
+  std::vector<bool> outputs_kept;   // by forward output: backward keeps it in eager too
+  // By forward output: the tangents whose gradients eager computes from it, so that it may not be changed before then.
+  std::vector<std::vector<int32_t>> needed_by;
+  std::vector<bool> read;            // by primal: whether gradients are computed from it
+  size_t forward_outputs = 0;        // mutated inputs first, then values
+  std::vector<int32_t> mutated;      // inputs that are written; forward output i is the new value of input mutated[i]
+  std::vector<std::string> writers;  // by mutated input: the operator that autograd saw write to it; empty: none did
+  std::vector<OutputPlan> outputs;   // results of the captured function
+  std::vector<RemadeView> remade;
+  std::vector<bool> reached;                 // of gradients as results: by gradient asked for, whether there is one
+  std::vector<int32_t> tangents;             // forward output whose gradient tangent i is
+  std::vector<std::vector<int32_t>> behind;  // by tangent: others whose forward outputs were computed from its own
+  std::vector<int32_t> gradients;            // input whose gradient the (forward_outputs + i)-th output is
+  std::vector<RandomEvent> random;           // of forward, in program order
+  // Nodes of forward use draws below `forward_draws` (those that a program of higher order was given come first), nodes
+  // of backward the others.
+  int32_t forward_draws = 0, draws = 0;
 };
 
-// `requires_grad`: by input of the captured graph. Without any, or with grad mode off, there is no backward part.
-JointGraph trace_joint(const graph::Graph& captured, const std::vector<bool>& requires_grad, bool grad_enabled);
+// One differentiation: the program's results become gradients of what they were.
+struct GradientLevel {
+  std::vector<bool> given;          // by tangent: whether it has a value; then it is one more input
+  std::vector<bool> requires_grad;  // by tangent
+  std::vector<int32_t> of;  // inputs whose gradients are asked for, or tangents (the results that they belong to)
+  bool of_results = false;
+  auto operator<=>(const GradientLevel&) const = default;
+};
+
+// What is to be compiled: a captured graph, possibly differentiated.
+struct Program {
+  graph::Graph captured;
+  std::vector<bool> requires_grad;  // by input of the captured graph
+  std::vector<bool> leaves;         // by input: whether it is a leaf; empty: all are
+  bool grad_enabled = true;         // false: nothing is recorded for gradients
+  std::vector<GradientLevel> levels = {};
+  bool history = true;      // results can be differentiated
+  int32_t given_draws = 0;  // the program's first draws, which the call is given
+};
+
+JointGraph trace_joint(const Program& program);
 
 struct Partition {
   graph::Graph forward;   // outputs: forward's, then what backward needs, then the numbers that it took from data
   graph::Graph backward;  // inputs: what was saved, then tangents
-  std::vector<graph::ValueId> saved;  // in the joint graph
-  std::vector<int32_t> saved_inputs;  // by saved value: which primal it is, or -1
-  std::vector<int32_t> bound;         // unbacked symbols that forward binds, in the order of its last outputs
+  std::vector<graph::ValueId> saved;   // in the joint graph
+  std::vector<int32_t> saved_inputs;   // by saved value: which primal it is, or -1
+  std::vector<bool> saved_is_results;  // by saved value: the caller gets its memory, and eager does not keep it
+  std::vector<int32_t> bound;          // unbacked symbols that forward binds, in the order of its last outputs
 };
 
 Partition partition(const JointGraph& joint);
@@ -65,7 +113,13 @@ struct Compiled {
   std::shared_ptr<graph::Graph> joint, forward, backward;  // backward: null if nothing requires grad
 };
 
+struct Options {
+  std::vector<bool> leaves = {};  // by input; empty: all are
+  bool refuse_double_backward = false;
+};
+
+// `requires_grad`: by input of the captured graph. Without any, or with grad mode off, there is no backward part.
 Compiled compile(const graph::Graph& captured, const std::vector<bool>& requires_grad, bool grad_enabled,
-                 const GraphCompiler& compiler);
+                 const GraphCompiler& compiler, const Options& options = {});
 
 }  // namespace tenon::aot

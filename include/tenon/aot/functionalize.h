@@ -16,6 +16,7 @@ namespace tenon::aot {
 
 struct FunctionalStorage final : public Counted {
   Tensor value;            // of the whole, in the layers below
+  SymInts strides;         // of the whole, as eager has it; those of a new value may be others
   int64_t generation = 0;  // counts writes
 };
 
@@ -23,12 +24,14 @@ struct FunctionalStorage final : public Counted {
 struct ViewLink {
   const dispatch::Operator* op;
   std::vector<dispatch::Value> args;
+  bool grad_enabled = true;  // grad mode when it was made
 };
 
 struct FunctionalSlot final : public TensorSlot {
   Ref<FunctionalStorage> storage;
   std::vector<ViewLink> chain;
-  Tensor value;  // up to date if `generation` is the storage's
+  Tensor parent;  // what the last link views; undefined without links
+  Tensor value;   // up to date if `generation` is the storage's
   int64_t generation = 0;
 };
 

@@ -55,17 +55,20 @@ struct Walk {
 // Runs the walk; one tensor per capture, undefined where no gradient came (none when accumulating).
 std::vector<Tensor> run_walk(const Walk& walk);
 
-// While set on this thread, asked before every walk; nothing means that the engine goes on itself. Returns the one
-// before.
+// Asked before every walk; nothing means that the engine goes on itself.
 using EngineInterceptor = std::function<std::optional<std::vector<Tensor>>(const Walk&)>;
-EngineInterceptor set_engine_interceptor(EngineInterceptor interceptor);
 
-// While set on this thread, gradients of tensors are read and set through it: it gives `tensors` as the action is to
-// see them, and takes what the action returns. Returns the one before.
-using GradientAction = std::function<std::vector<Tensor>(std::span<const Tensor> tensors)>;
-using GradientInterceptor =
-    std::function<std::vector<Tensor>(const char* why, std::span<const Tensor> tensors, GradientAction action)>;
-GradientInterceptor set_gradient_interceptor(GradientInterceptor interceptor);
-const GradientInterceptor& gradient_interceptor();
+// While one lives, walks that start on this thread are asked of it.
+class InterceptWalks {
+ public:
+  explicit InterceptWalks(EngineInterceptor interceptor);
+  ~InterceptWalks();
+  InterceptWalks(const InterceptWalks&) = delete;
+  InterceptWalks& operator=(const InterceptWalks&) = delete;
+
+ private:
+  EngineInterceptor interceptor_;
+  const EngineInterceptor* before_;
+};
 
 }  // namespace tenon::autograd

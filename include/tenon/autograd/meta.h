@@ -52,6 +52,7 @@ void check_inplace(const Tensor& tensor, std::string_view op_name, bool any_inpu
 // Removes a hook; dropping the handle does not.
 class HookHandle {
  public:
+  static constexpr int64_t kInsideCapture = -1;  // of a hook that is registered by every call of a compiled function
   HookHandle(Ref<TensorHooks> hooks, int64_t id) : hooks_(WeakRef<TensorHooks>(hooks)), id_(id) {}
   void remove() const;
 

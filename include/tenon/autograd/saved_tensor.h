@@ -23,6 +23,10 @@ class SavedTensorHooksGuard {
   ~SavedTensorHooksGuard();
   SavedTensorHooksGuard(const SavedTensorHooksGuard&) = delete;
   SavedTensorHooksGuard& operator=(const SavedTensorHooksGuard&) = delete;
+
+ private:
+  SavedTensorHooks hooks_;
+  const SavedTensorHooks* before_;
 };
 
 // While one lives with `on`, nodes keep no tensors: their histories are made for what they tell (who requires grad),

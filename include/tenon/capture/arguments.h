@@ -85,8 +85,7 @@ template <typename T>
 inline constexpr bool is_number_argument =
     std::is_same_v<T, SymInt> || std::is_same_v<T, SymFloat> || std::is_same_v<T, Scalar>;
 
-// ---- Arguments
-// -------------------------------------------------------------------------------------------------------------
+// ---- Arguments ----------------------------------------------------------------------------------------------------
 
 template <typename T>
 void flatten_argument(const T& value, FlatArguments& flat) {
@@ -189,8 +188,7 @@ T without_tensors(const T& value) {
   return rebuild_argument(value, supply);
 }
 
-// ---- Results
-// ---------------------------------------------------------------------------------------------------------------
+// ---- Results ------------------------------------------------------------------------------------------------------
 
 // Results are one list; what belongs to the structure alone (how many, which keys) is part of it as constants.
 template <typename R>
@@ -272,13 +270,37 @@ R rebuild_result(std::span<dispatch::Value>& flat) {
   }
 }
 
-// ---- Numbers
-// ---------------------------------------------------------------------------------------------------------------
+// ---- Numbers ------------------------------------------------------------------------------------------------------
 
 // What a plain number becomes where the function takes a symbol.
 template <typename T>
 using Symbolic = std::conditional_t<std::is_floating_point_v<T>, SymFloat,
                                     std::conditional_t<std::is_integral_v<T> && !std::is_same_v<T, bool>, SymInt, T>>;
+
+// Whether the function's parameter is a plain integer: a symbol would convert to it, and pin. Of a generic or
+// overloaded function nobody can tell.
+template <typename F, size_t at, typename... P>
+consteval bool is_plain_integer(std::type_identity<std::tuple<P...>>) {
+  if constexpr (at < sizeof...(P))
+    return std::is_integral_v<std::remove_cvref_t<std::tuple_element_t<at, std::tuple<P...>>>>;
+  else
+    return false;
+}
+template <typename R, typename... P>
+std::type_identity<std::tuple<P...>> parameters(R (*)(P...));
+template <typename F, typename R, typename... P>
+std::type_identity<std::tuple<P...>> parameters(R (F::*)(P...));
+template <typename F, typename R, typename... P>
+std::type_identity<std::tuple<P...>> parameters(R (F::*)(P...) const);
+template <typename F, size_t at>
+consteval bool takes_plain_integer() {
+  if constexpr (requires(F& function) { parameters(+function); })
+    return is_plain_integer<F, at>(decltype(parameters(+std::declval<F&>())){});
+  else if constexpr (requires { parameters(&F::operator()); })
+    return is_plain_integer<F, at>(decltype(parameters(&F::operator())){});
+  else
+    return false;
+}
 
 // The types that the function is called with: from the left, each plain number becomes a symbol if the function can be
 // called so.
@@ -290,7 +312,9 @@ struct CallTypes<F, std::tuple<Done...>> {
 };
 template <typename F, typename... Done, typename First, typename... Rest>
 struct CallTypes<F, std::tuple<Done...>, First, Rest...> {
-  using Chosen = std::conditional_t<std::is_invocable_v<F&, Done..., Symbolic<First>, Rest...>, Symbolic<First>, First>;
+  static constexpr bool kSymbolic =
+      !takes_plain_integer<F, sizeof...(Done)>() && std::is_invocable_v<F&, Done..., Symbolic<First>, Rest...>;
+  using Chosen = std::conditional_t<kSymbolic, Symbolic<First>, First>;
   using type = typename CallTypes<F, std::tuple<Done..., Chosen>, Rest...>::type;
 };
 template <typename F, typename... Args>

@@ -58,8 +58,12 @@ class Backend {
   std::function<GraphFunction(const graph::Graph&)> custom_;
 };
 
+// Derivatives of a compiled function's derivatives. Refusing saves what only they need of the function's inputs.
+enum class DoubleBackward : uint8_t { Allow, Refuse };
+
 //   CompileOptions options{.fullgraph = true, .dynamic = Dynamic::Off, .backend = "aot_eager"};
 //   compile([](Tensor a) { return a + 1; }, options)(x);
+//   compile([](Tensor a) { return a + 1; }, {.double_backward = DoubleBackward::Refuse})(x);
 struct CompileOptions {
   bool fullgraph = false;  // an Error where the function would otherwise be captured as more than one graph
   Dynamic dynamic = Dynamic::Auto;
@@ -72,6 +76,9 @@ struct CompileOptions {
   bool eager_on_backend_error =
       false;  // a backend that throws makes the call run eagerly, instead of passing the error on
   bool eager_while_compiling = false;  // calls from other threads run eagerly while one compiles, instead of waiting
+  // What backward(create_graph) through the function gives: gradients that can be differentiated again, or such that an
+  // Error comes when they are.
+  DoubleBackward double_backward = DoubleBackward::Allow;
   std::vector<std::string> argument_names = {};  // of the tensors, for guards and messages; without: arg0, arg1, …
   std::function<void(const std::string& reason)> guard_fail = nullptr;  // told why a call needs a new compile
 };

@@ -46,6 +46,9 @@ class KeySet {
   // The keys below `key`.
   constexpr KeySet below(DispatchKey key) const { return KeySet(static_cast<uint16_t>(bits_ & (bit(key) - 1))); }
   constexpr bool operator==(const KeySet&) const = default;
+  // As the thread's context keeps them.
+  constexpr uint16_t bits() const { return bits_; }
+  static constexpr KeySet from_bits(uint16_t bits) { return KeySet(bits); }
 
  private:
   explicit constexpr KeySet(int bits) : bits_(static_cast<uint16_t>(bits)) {}

@@ -18,11 +18,7 @@ class Generator {
   explicit Generator(uint64_t seed = 67280421310721ull) : seed_(seed) {}
   Generator(const Generator& other) : seed_(other.seed_), offset_(other.offset_) {}
 
-  void manual_seed(uint64_t seed) {
-    std::lock_guard lock(mutex_);
-    seed_ = seed;
-    offset_ = 0;
-  }
+  void manual_seed(uint64_t seed) { set_state(seed, 0); }
   uint64_t seed() const { return seed_; }
   uint64_t offset() const { return offset_; }
   // The seed and a fresh offset for one use.
@@ -30,11 +26,8 @@ class Generator {
     std::lock_guard lock(mutex_);
     return {seed_, offset_++};
   }
-  void set_state(uint64_t seed, uint64_t offset) {
-    std::lock_guard lock(mutex_);
-    seed_ = seed;
-    offset_ = offset;
-  }
+  // Of the default generator, inside a compiled function: happens at every call, in its place.
+  void set_state(uint64_t seed, uint64_t offset);
 
  private:
   std::mutex mutex_;

@@ -1,7 +1,7 @@
 // `Tensor`: a strided view of a storage. A handle; copying it shares the tensor.
 //
-// Sizes are plain numbers, or symbolic in a fake tensor: then `sizes()` raises and `sym_sizes()` does not. `size(d)`,
-// `stride(d)` and `numel()` give `SymInt`s, plain or not.
+// Sizes are plain numbers, or symbolic in a fake tensor: then `sizes()` pins them to what they are at capture, and
+// `sym_sizes()` does not. `size(d)`, `stride(d)` and `numel()` give `SymInt`s, plain or not.
 //
 //   Tensor w = randn({2, 3}).set_requires_grad();
 //   Tensor loss = (x * w).sum();
@@ -18,6 +18,7 @@
 #include <tenon/core/storage.h>
 #include <tenon/support/error.h>
 
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <string_view>
@@ -67,7 +68,8 @@ class TensorImpl final : public Counted {
   Ref<Storage> storage;
   int64_t offset = 0;  // in elements
   Ints sizes, strides;
-  std::unique_ptr<SymGeometry> symbolic;  // when set, `sizes`, `strides`, `offset` above are meaningless
+  // When set, `offset` above is meaningless, and `sizes` and `strides` hold what was pinned, if anything was.
+  std::unique_ptr<SymGeometry> symbolic;
   Dtype dtype = Dtype::Float32;
   Device device;
   KeySet keys;
@@ -75,15 +77,40 @@ class TensorImpl final : public Counted {
   std::unique_ptr<TensorSlot> autograd;    // autograd room
   std::unique_ptr<TensorSlot> functional;  // aot room: what a functional tensor stands for
   std::unique_ptr<TensorSlot> marks;       // capture room: dynamic and static marks
+  // A capture that met this tensor by itself wants to know when a variable that held it is given another one: perhaps
+  // it is the variable that the captured function reads.
+  std::atomic<bool> watched{false};
+  std::atomic<uint32_t> rebinds{0};
 
  protected:
   void release_resources() override;
 };
 
+namespace core {
+// The user's program gave another tensor to a variable that held this one. (Not what our own code does with its
+// variables.)
+void note_rebind(TensorImpl& held);
+// "[dtype] expected a tensor, got an undefined one"
+[[noreturn]] void undefined_tensor(const char* asked);
+}  // namespace core
+
 class Tensor {
  public:
   Tensor() = default;
   explicit Tensor(Ref<TensorImpl> impl) : impl_(std::move(impl)) {}
+  Tensor(const Tensor&) = default;
+  Tensor(Tensor&&) noexcept = default;
+  Tensor& operator=(const Tensor& other) {
+    if (impl_ && impl_->watched.load(std::memory_order_relaxed) && impl_ != other.impl_) core::note_rebind(*impl_);
+    impl_ = other.impl_;
+    return *this;
+  }
+  Tensor& operator=(Tensor&& other) noexcept {
+    if (impl_ && impl_->watched.load(std::memory_order_relaxed) && impl_ != other.impl_) core::note_rebind(*impl_);
+    impl_ = std::move(other.impl_);
+    return *this;
+  }
+  ~Tensor() = default;
 
   //   Tensor nothing, same = x;
   //   bool two = x.defined() && !nothing.defined();
@@ -93,7 +120,9 @@ class Tensor {
   const Ref<TensorImpl>& ref() const { return impl_; }
   // The same tensor, not equal values.
   bool is(const Tensor& other) const { return impl_ == other.impl_; }
-  bool is_same_storage(const Tensor& other) const { return impl_->storage == other.impl_->storage; }
+  bool is_same_storage(const Tensor& other) const {
+    return given("is_same_storage").storage == other.given("is_same_storage").storage;
+  }
 
   //   Tensor column = x.select(1, 2);                      // [2], every third element from the third on
   //   int64_t rank = column.dim(), rows = column.sizes()[0], step = column.strides()[0];
@@ -112,17 +141,17 @@ class Tensor {
   SymInt size(int64_t dim) const;
   SymInt stride(int64_t dim) const;
   SymInt numel() const;
-  bool has_symbolic_sizes() const { return impl_->symbolic != nullptr; }
+  bool has_symbolic_sizes() const { return given("has_symbolic_sizes").symbolic != nullptr; }
   // Answered without guards where possible.
   bool is_contiguous() const;
   //   bool usual = x.dtype() == kFloat32 && x.device() == kCPU && x.is_floating_point() && !x.is_fake();
   //   int64_t bytes = x.numel().plain() * x.element_size();
   //   x.add_(1);
   //   int64_t writes = x.version();  // 1 more than before
-  Dtype dtype() const { return impl_->dtype; }
-  Device device() const { return impl_->device; }
+  Dtype dtype() const { return given("dtype").dtype; }
+  Device device() const { return given("device").device; }
   bool is_floating_point() const { return is_floating(dtype()); }
-  bool is_fake() const { return impl_->keys.has(DispatchKey::Fake); }
+  bool is_fake() const { return given("is_fake").keys.has(DispatchKey::Fake); }
   int64_t version() const;
   int64_t element_size() const { return size_of(dtype()); }
 
@@ -197,6 +226,11 @@ class Tensor {
   const Tensor& operator/=(const Scalar& other) const;
 
  private:
+  const TensorImpl& given(const char* asked) const {
+    if (!impl_) [[unlikely]]
+      core::undefined_tensor(asked);
+    return *impl_;
+  }
   template <typename T>
   static T number_as(const Scalar& number) {
     if constexpr (std::is_same_v<T, Scalar>)

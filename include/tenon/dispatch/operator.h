@@ -121,15 +121,15 @@ Ref<Operator> make_operator(schema::Schema schema);
 struct ThreadKeys {
   KeySet include, exclude;
 };
-ThreadKeys& thread_keys();
+ThreadKeys thread_keys();
+void set_thread_keys(ThreadKeys keys);
 
 class IncludeKeys {
  public:
   explicit IncludeKeys(KeySet keys) : before_(thread_keys()) {
-    thread_keys().include = before_.include | keys;
-    thread_keys().exclude = before_.exclude - keys;
+    set_thread_keys({before_.include | keys, before_.exclude - keys});
   }
-  ~IncludeKeys() { thread_keys() = before_; }
+  ~IncludeKeys() { set_thread_keys(before_); }
   IncludeKeys(const IncludeKeys&) = delete;
 
  private:
@@ -138,8 +138,10 @@ class IncludeKeys {
 
 class ExcludeKeys {
  public:
-  explicit ExcludeKeys(KeySet keys) : before_(thread_keys()) { thread_keys().exclude = before_.exclude | keys; }
-  ~ExcludeKeys() { thread_keys() = before_; }
+  explicit ExcludeKeys(KeySet keys) : before_(thread_keys()) {
+    set_thread_keys({before_.include, before_.exclude | keys});
+  }
+  ~ExcludeKeys() { set_thread_keys(before_); }
   ExcludeKeys(const ExcludeKeys&) = delete;
 
  private:

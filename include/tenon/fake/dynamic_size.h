@@ -15,9 +15,9 @@ SymInt new_dynamic_size(const SymInt& min = 0, const std::optional<SymInt>& max 
 
 // Raised by `new_dynamic_size` where such sizes cannot be had: on meta tensors, outside of tracing, in a capture that
 // does not take them.
-class DynamicOutputShape : public Error {
+class DynamicOutputShape : public RuntimeError {
  public:
-  using Error::Error;
+  using RuntimeError::RuntimeError;
 };
 
 // While one lives, unbacked numbers come from this environment; null: there are none. `items`: for the elements of
@@ -32,7 +32,7 @@ class DynamicSizes {
   static Ref<sym::ShapeEnv> for_sizes();
 
  private:
-  DynamicSizes* before_;
+  const DynamicSizes* before_;
   Ref<sym::ShapeEnv> env_;
   bool items_, sizes_;
 };

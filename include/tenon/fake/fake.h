@@ -27,9 +27,9 @@ class FakeMode {
 };
 
 // Raised when an operator's result depends on data that a fake does not have (`item`).
-class NeedsData : public Error {
+class NeedsData : public RuntimeError {
  public:
-  using Error::Error;
+  using RuntimeError::RuntimeError;
 };
 
 }  // namespace tenon::fake

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <tenon/dispatch/operator.h>
+#include <tenon/sym/env_copy.h>
 
 #include <functional>
 #include <optional>
@@ -37,7 +38,7 @@ struct ValueInfo {
 // be.
 struct Binding {
   enum class Kind : uint8_t {
-    Item,  // the number that the node returns
+    Item,  // a number that the node returns
     Size,
     Stride,
     Offset,
@@ -45,7 +46,7 @@ struct Binding {
   } kind = Kind::Hidden;
   int32_t symbol = -1;
   int32_t output = -1;  // position among the node's outputs; of an Item: -1
-  int32_t dim = -1;
+  int32_t dim = -1;  // of an Item: which of the node's results
 };
 
 struct Node {
@@ -57,6 +58,13 @@ struct Node {
   int64_t sequence = -1;         // of a forward node, or of the one that a backward node differentiates
   std::string module;            // path of the module that called it; of a backward node: empty
   std::vector<Binding> binds;    // in the order in which the symbols were made
+  int32_t draw = -1;             // of a random operator in a graph made for a call: which of the call's draws it uses
+};
+
+// The generator is seeded, in a captured program.
+struct SeedEvent {
+  size_t position = 0;   // how many nodes come before
+  dispatch::Value seed;  // an integer, possibly symbolic
 };
 
 // Where the value of a symbol is found.
@@ -74,6 +82,7 @@ struct Graph {
   std::vector<Node> nodes;
   std::vector<Argument> outputs;      // values, or constants (symbolic numbers)
   std::vector<SymbolSource> symbols;  // by symbol id of `env`
+  std::vector<SeedEvent> seeds;       // of a captured graph, in order
 
   ValueId add_value(std::string name, Tensor meta);
   const Tensor& meta(ValueId id) const { return values[static_cast<size_t>(id)].meta; }
@@ -114,12 +123,19 @@ dispatch::Value evaluate_numbers(const dispatch::Value& value, std::span<const i
 std::vector<int64_t> bind_symbols(const Graph& graph, std::span<const Tensor> inputs,
                                   std::span<const int64_t> numbers = {});
 
+// The graph with its expressions in the copy of its environment.
+Graph in_copy(const Graph& graph, const sym::EnvCopy& copy);
+// The symbols that nodes of the graph give a value to, as a copy of its environment wants to know them. `known`: the
+// graph has run before, on the same data.
+std::vector<sym::EnvCopy::Bound> bound_symbols(const Graph& graph, bool known);
+
 struct InterpretOptions {
   // Values of the symbols; empty: symbolic numbers are passed as they are (a graph re-run on fakes of its own
   // environment).
-  std::span<const int64_t> symbols;
-  std::function<void(const Node&)> before_node;
+  std::span<const int64_t> symbols = {};
+  std::function<void(const Node&)> before_node = {};
   bool free_early = true;  // drop values after their last use
+  bool seeds = true;       // seed the generator where the program does; false: nothing is drawn, the run is on fakes
 };
 
 // Runs the graph through the dispatcher, node by node.

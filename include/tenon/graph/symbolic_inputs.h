@@ -21,10 +21,13 @@ class SizeGuards {
   // Appends the values of the slice's symbols; false if a size, a stride or a guard does not hold. Allocates only for
   // many symbols.
   bool check(std::span<const Tensor> inputs, std::span<const int64_t> numbers, SmallVector<int64_t, 16>& symbols) const;
-  // The first thing that does not hold, in words: "size of x at dim 0: expected 4, got 6". `symbols`: known before the
-  // slice. `site`: gets the line that asked, which is not looked up yet.
-  std::string explain(std::span<const Tensor> inputs, std::span<const int64_t> numbers,
-                      std::vector<int64_t> symbols = {}, CallSite* site = nullptr) const;
+  // What does not hold, in words: "size of x at dim 0: expected 4, got 6". `symbols`: known before the slice.
+  struct Failure {
+    std::string text;
+    CallSite site = {};  // the line that asked, which is not looked up yet
+  };
+  std::vector<Failure> failures(std::span<const Tensor> inputs, std::span<const int64_t> numbers,
+                                std::vector<int64_t> symbols = {}) const;
   // One line each.
   std::vector<std::string> describe() const;
 
@@ -62,7 +65,8 @@ struct DimPolicy {
     Unbacked,  // a symbol of which nothing is assumed, not even that it is not 0 or 1; no question about it can be
                // answered
   } kind = Kind::Static;
-  sym::Range range{};  // promised by the user
+  sym::Range range{};           // promised by the user
+  bool dynamic_stride = false;  // a stride that does not follow from the sizes is a symbol
 };
 
 // Which symbols an input's sizes and strides became. Which sizes are equal, and which strides follow from them, is seen
@@ -85,6 +89,8 @@ class SymbolicInputs {
   // `layout`: followed if it is known, written if not.
   Tensor add(const Tensor& real, std::span<const DimPolicy> dims, const std::string& name,
              InputLayout* layout = nullptr);
+  // From now on an input of the graph begins at that element of its storage. Fakes of inputs begin theirs.
+  void fix_offset(int32_t input, int64_t offset);
   // A symbol for a number.
   SymInt add_number(int64_t value, const std::string& name);
   SymFloat add_real(double value, const std::string& name);

@@ -95,7 +95,7 @@ auto to_setup(F setup) {
 // One custom operator; shared by its handles and kernels.
 struct CustomOpState;
 std::shared_ptr<CustomOpState> define_custom_op(schema::Schema schema, const std::string& place);
-Operator& operator_of(const CustomOpState& state);
+Operator& operator_of(const CustomOpState* state);  // an Error if there is none
 void set_kernel(CustomOpState& state, const std::vector<std::string>& device_types, KernelFunction kernel,
                 const std::string& place);
 void set_fake(const std::shared_ptr<CustomOpState>& state, KernelFunction fake, const std::string& place);
@@ -179,7 +179,7 @@ template <typename R, typename... A>
 class CustomOp {
  public:
   explicit CustomOp(std::shared_ptr<detail::CustomOpState> state)
-      : state_(std::move(state)), op_(&detail::operator_of(*state_)) {}
+      : state_(std::move(state)), op_(&detail::operator_of(state_.get())) {}
 
   // Trailing arguments that have defaults may be left out.
   template <typename... Given>

@@ -17,6 +17,7 @@
 
 #include <functional>
 #include <initializer_list>
+#include <span>
 #include <unordered_map>
 
 namespace tenon::loop {
@@ -63,7 +64,8 @@ class Builder {
   void end_loop();
 
   // Halves are widened to f32 by `load` and rounded by `store`; a store casts to the buffer's dtype if needed.
-  Lane load(int buffer, sym::Expr index);
+  // Inside of `when` a load has its condition; `always` says that there is something to read at any rate.
+  Lane load(int buffer, sym::Expr index, bool always = false);
   void store(int buffer, sym::Expr index, Lane value);
   Lane constant(double value, Dtype dtype);
   Lane constant(int64_t value, Dtype dtype);
@@ -74,6 +76,12 @@ class Builder {
   Lane random_bits(Lane seed, Lane offset, sym::Expr element);  // int64 holding 32 random bits
   Lane reduce(ReduceKind kind, Lane value);
   void check(Lane condition, std::string message);
+  // What `body` loads and checks, it does only where the condition holds. Conditions of enclosing calls hold too.
+  Lane when(Lane condition, const std::function<Lane()>& body);
+  // What `then` gives where the condition holds, `otherwise` elsewhere: neither reads nor checks where it is not asked.
+  Lane choose(Lane condition, const std::function<Lane()>& then, const std::function<Lane()>& otherwise);
+  // Of the calls of `when` that are running, the outermost first; each includes those before it.
+  std::span<const Lane> conditions() const { return conditions_; }
 
   Lane unary(OpCode code, Lane a);
   Lane binary(OpCode code, Lane a, Lane b);
@@ -96,6 +104,7 @@ class Builder {
   Kernel kernel_;
   std::unique_ptr<Notes> notes_;
   std::vector<std::unique_ptr<Scope>> scopes_;
+  std::vector<Lane> conditions_;
   int next_index_ = 0;
 };
 

@@ -33,7 +33,8 @@
 // * `Load` reads one element at `index` (in elements from the buffer's start); `Store` writes one. Buffers do not
 //   overlap, except that an `InOut` buffer may be read and written at the same index by the same iteration, and a
 //   buffer that was stored to by one loop may be read by a later sibling loop in the same scope (`Temporary` ones and
-//   outputs).
+//   outputs). A load may have a condition, a Bool: where it does not hold nothing is read, whatever the index, and the
+//   value is 0.
 // * Arithmetic is that of the dtype: integers wrap (division and remainder by zero yield 0, INT_MIN / -1 yields
 //   INT_MIN); floats follow IEEE, round to nearest even, never contracted; halves never appear in arithmetic: a load
 //   from a half buffer widens to f32 and a store rounds; `Cast` to a half dtype rounds and keeps f32 as the value's
@@ -167,12 +168,12 @@ struct Number {
 
 struct Op {
   OpCode code;
-  Dtype dtype = Dtype::Float32;  // of the result; of the stored value for Store
-  ValueId result = kNone;        // kNone for Store, Check, BindIndex
-  ValueId operands[3] = {kNone, kNone, kNone};
-  int32_t buffer = -1;     // Load, Store
-  int32_t parameter = -1;  // Parameter: which scalar; Check: its number
-  sym::Expr index = {};    // Load, Store, Index, Random; BindIndex: the symbol that it binds
+  Dtype dtype = Dtype::Float32;                 // of the result; of the stored value for Store
+  ValueId result = kNone;                       // kNone for Store, Check, BindIndex
+  ValueId operands[3] = {kNone, kNone, kNone};  // of a Load: its condition, if it has one
+  int32_t buffer = -1;                          // Load, Store
+  int32_t parameter = -1;                       // Parameter: which scalar; Check: its number
+  sym::Expr index = {};                         // Load, Store, Index, Random; BindIndex: the symbol that it binds
   ReduceKind reduce = ReduceKind::Sum;
   Number number = {};         // Constant
   bool has_rounding = false;  // Cast to a half: `rounded` names it, `dtype` is Float32

@@ -101,6 +101,11 @@ struct ViewRule {
   std::function<std::vector<Expr>(ViewIndex&)> index;
   // The base with the view's elements replaced, as functionalization puts a mutation back.
   std::function<Tensor(const Tensor& base, const Tensor& view, const Arguments&)> scatter;
+  // The same elements of another tensor that has the sizes of `self` but not its memory. Empty: the operator itself.
+  std::function<Tensor(const Tensor& other, const Arguments&)> replay;
+  // The view names places in memory, whatever elements `self` has there. `scatter` and `replay` read the strides of the
+  // arguments' `self`; its data may be gone.
+  bool of_storage = false;
 };
 
 using ShapeRule = std::function<std::vector<TensorMeta>(const Arguments&)>;
@@ -129,7 +134,8 @@ class Grad {
   virtual std::vector<std::optional<Tensor>> saved_list(std::string_view name) const = 0;  // of a list of tensors
   virtual bool has(std::string_view name) const = 0;  // whether an optional saved tensor was given
   virtual const dispatch::Value& argument(std::string_view name) const = 0;  // not a tensor
-  virtual const SymInts& sizes(std::string_view name) const = 0;  // free: of any tensor argument, and "result"
+  virtual const SymInts& sizes(std::string_view name) const = 0;    // free: of any tensor argument, and "result"
+  virtual const SymInts& strides(std::string_view name) const = 0;  // of `self` of a view of storage
   virtual Dtype dtype(std::string_view name) const = 0;
   virtual const std::vector<SymInts>& list_sizes(std::string_view name) const = 0;  // of a tensor list
 };
@@ -161,6 +167,7 @@ struct Row final : dispatch::OperatorTraits {
   std::vector<std::string> not_differentiable;  // results that carry no gradient, by name or "result"
   std::vector<std::string> ignored;             // tensor arguments whose elements are never read (only their geometry)
   bool derives_inplace = true;                  // of Pointwise rows
+  bool captured_in_parts = false;               // of Composite rows: it asks what only the user's tensors know
   bool inplace_by_copy = false;                 // of others: the in-place form copies the result into self
   const Row* functional = nullptr;              // of an in-place form: the row that it was derived from
   const dispatch::Operator* functional_op = nullptr;

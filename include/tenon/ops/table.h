@@ -57,6 +57,18 @@ class RowBuilder {
     row_->view.scatter = std::move(put_back);
     return std::move(*this);
   }
+  RowBuilder&& replay(std::function<Tensor(const Tensor&, const Arguments&)> view_of_another) && {
+    row_->view.replay = std::move(view_of_another);
+    return std::move(*this);
+  }
+  RowBuilder&& of_storage() && {
+    row_->view.of_storage = true;
+    return std::move(*this);
+  }
+  RowBuilder&& captured_in_parts() && {
+    row_->captured_in_parts = true;
+    return std::move(*this);
+  }
   // A function of other operators. With gradients of its own it stays whole through autograd and aot; without, it is
   // taken apart where it is first met.
   template <typename F>

@@ -100,7 +100,7 @@ struct Plan {
   std::vector<codegen::CompiledKernelRef> kernels;
   std::vector<Step> steps;
   std::vector<PlanOutput> outputs;
-  int random_uses = 0;
+  std::vector<int32_t> draws;  // by random use: the number of the call's draw; -1: a draw of its own
 };
 
 // `symbols`: values by symbol id.

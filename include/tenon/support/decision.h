@@ -7,10 +7,9 @@
 //   }
 #pragma once
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <string>
-#include <utility>
 
 namespace tenon {
 
@@ -19,11 +18,8 @@ class [[nodiscard]] Decision {
   static Decision allow() { return Decision(); }
 
   template <typename... Args>
-  static Decision forbid(fmt::format_string<Args...> why, Args&&... args) {
-    Decision decision;
-    decision.allowed_ = false;
-    decision.why_ = fmt::format(why, std::forward<Args>(args)...);
-    return decision;
+  static Decision forbid(fmt::format_string<Args...> why, const Args&... args) {
+    return refused(why, fmt::make_format_args(args...));
   }
 
   explicit operator bool() const { return allowed_; }
@@ -31,6 +27,8 @@ class [[nodiscard]] Decision {
   const std::string& why() const { return why_; }
 
  private:
+  static Decision refused(fmt::string_view why, fmt::format_args arguments);
+
   bool allowed_ = true;
   std::string why_;
 };

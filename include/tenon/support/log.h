@@ -9,7 +9,7 @@
 //   int64_t warnings = warning_count();
 #pragma once
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cstdint>
 #include <string>
@@ -40,10 +40,18 @@ void warn_once(const std::string& key, const std::string& text);
 // How often `warn_once` has printed since the start (tests look at it).
 int64_t warning_count();
 
+namespace support {
+void log_formatted(LogTopic topic, fmt::string_view text, fmt::format_args arguments);
+template <typename... Args>
+void log(LogTopic topic, fmt::format_string<Args...> text, const Args&... args) {
+  log_formatted(topic, text, fmt::make_format_args(args...));
+}
+}  // namespace support
+
 }  // namespace tenon
 
-#define TENON_LOG(topic, ...)                                                  \
-  do {                                                                         \
-    if (::tenon::log_enabled(::tenon::LogTopic::topic)) [[unlikely]]           \
-      ::tenon::log_line(::tenon::LogTopic::topic, ::fmt::format(__VA_ARGS__)); \
+#define TENON_LOG(topic, ...)                                        \
+  do {                                                               \
+    if (::tenon::log_enabled(::tenon::LogTopic::topic)) [[unlikely]] \
+      ::tenon::support::log(::tenon::LogTopic::topic, __VA_ARGS__);  \
   } while (false)

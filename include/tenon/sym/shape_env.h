@@ -20,9 +20,9 @@ class SymInt;
 class SymBool;
 class SymFloat;
 
-class DataDependentError : public Error {
+class DataDependentError : public RuntimeError {
  public:
-  using Error::Error;
+  using RuntimeError::RuntimeError;
 };
 
 namespace sym {

@@ -29,10 +29,10 @@ class SymFloat {
   bool is_symbolic() const { return static_cast<bool>(env_); }
   // The number, if it is plain or known to have a single value; never guards.
   std::optional<double> maybe_constant() const;
-  // Of a plain number only; an InternalError otherwise.
-  double plain() const;
   // Pins: guards that the value is its hint, NaN and the zero's sign included.
   explicit operator double() const { return is_symbolic() ? pin() : value_; }
+  // The same, said aloud.
+  double plain() const { return is_symbolic() ? pin() : value_; }
   // The hint, without a guard; nothing for an unbacked value.
   std::optional<double> hint() const;
 

@@ -1,12 +1,15 @@
 // `SymInt`: a plain number, or an expression with the `ShapeEnv` that it belongs to. A plain one costs what an
 // int64_t costs. Arithmetic between plain numbers is arithmetic; with an expression it builds an expression.
-// A comparison is a `SymBool`. Turning either into a plain value is explicit, and pins it: the answer is taken
-// from what is known or from the hint, and a guard is recorded.
+// A comparison is a `SymBool`. Turning either into a plain value pins it: the answer is taken from what is known or
+// from the hint, and a guard is recorded that names the line. A `SymInt` becomes an `int64_t` by itself (and nothing
+// else does), so that `int64_t n = x.size(0)` can be written; arithmetic and comparisons with plain integers stay
+// symbolic.
 //
-//   SymInt n = x.sym_size(0);
+//   SymInt n = x.size(0);
 //   SymInt half = n / 2;                 // floor division, as Python's //
-//   if (bool(n > 4)) ...                 // guards n > 4
-//   int64_t fixed = int64_t(n);          // guards n == its hint
+//   SymBool more = 2 * n + 1 > 4;        // asks nothing
+//   if (bool(n > 4)) half += 1;          // guards n > 4
+//   int64_t fixed = n;                   // guards n == its hint: another size compiles again
 #pragma once
 
 #include <tenon/support/intrusive.h>
@@ -32,10 +35,14 @@ class SymInt {
   bool is_symbolic() const { return static_cast<bool>(env_); }
   // The number, if it is plain or known to have a single value; never guards.
   std::optional<int64_t> maybe_constant() const;
-  // Of a plain number only; an InternalError otherwise.
-  int64_t plain() const;
-  // Pins: guards that the value is its hint (a DataDependentError without one).
-  explicit operator int64_t() const { return is_symbolic() ? pin() : value_; }
+  // Pins: guards that the value is its hint (a DataDependentError without one). To exactly int64_t: a template takes no
+  // further conversion, so that a size does not turn into an int, a double or a bool unseen.
+  template <std::same_as<int64_t> T>
+  operator T() const {
+    return is_symbolic() ? pin() : value_;
+  }
+  // The same, said aloud.
+  int64_t plain() const { return is_symbolic() ? pin() : value_; }
   // The hint, without a guard; nothing for an unbacked value. For heuristics only.
   std::optional<int64_t> hint() const;
 
@@ -49,7 +56,7 @@ class SymInt {
   bool same(const SymInt& other) const;
 
  private:
-  int64_t pin() const;
+  int64_t pin() const;  // of a symbolic one
 
   int64_t value_ = 0;
   sym::Expr expr_;
@@ -81,39 +88,66 @@ namespace sym::detail {
 SymInt add(const SymInt& a, const SymInt& b);
 SymInt subtract(const SymInt& a, const SymInt& b);
 SymInt multiply(const SymInt& a, const SymInt& b);
+SymInt divide(const SymInt& a, const SymInt& b);
+SymInt remainder(const SymInt& a, const SymInt& b);
 SymBool equal(const SymInt& a, const SymInt& b);
 SymBool less(const SymInt& a, const SymInt& b);
 inline bool both_plain(const SymInt& a, const SymInt& b) { return !a.is_symbolic() && !b.is_symbolic(); }
 }  // namespace sym::detail
 
-inline SymInt operator+(const SymInt& a, const SymInt& b) {
-  return sym::detail::both_plain(a, b) ? SymInt(int64_t(a) + int64_t(b)) : sym::detail::add(a, b);
+// An operand is a SymInt, the other one too or a plain integer. Exact types: beside `n * 2`, the built-in product of
+// what `n` converts to would be as good a match as one of two SymInts.
+template <typename T>
+concept PlainInteger = std::integral<T> && !std::same_as<T, bool>;
+template <typename A, typename B>
+concept IntOperands = (std::same_as<A, SymInt> && (std::same_as<B, SymInt> || PlainInteger<B>)) ||
+                      (PlainInteger<A> && std::same_as<B, SymInt>);
+
+#define TENON_INT_OPERATOR(sign, function)                                \
+  template <typename A, typename B>                                       \
+    requires IntOperands<A, B>                                            \
+  SymInt operator sign(const A& left, const B& right) {                   \
+    const SymInt &a = left, &b = right;                                   \
+    if (sym::detail::both_plain(a, b)) return int64_t(a) sign int64_t(b); \
+    return sym::detail::function(a, b);                                   \
+  }
+TENON_INT_OPERATOR(+, add)
+TENON_INT_OPERATOR(-, subtract)
+TENON_INT_OPERATOR(*, multiply)
+#undef TENON_INT_OPERATOR
+template <typename A, typename B>
+  requires IntOperands<A, B>
+SymInt operator/(const A& a, const B& b) {  // rounds towards minus infinity
+  return sym::detail::divide(a, b);
 }
-inline SymInt operator-(const SymInt& a, const SymInt& b) {
-  return sym::detail::both_plain(a, b) ? SymInt(int64_t(a) - int64_t(b)) : sym::detail::subtract(a, b);
-}
-inline SymInt operator*(const SymInt& a, const SymInt& b) {
-  return sym::detail::both_plain(a, b) ? SymInt(int64_t(a) * int64_t(b)) : sym::detail::multiply(a, b);
+template <typename A, typename B>
+  requires IntOperands<A, B>
+SymInt operator%(const A& a, const B& b) {  // sign of the divisor
+  return sym::detail::remainder(a, b);
 }
 SymInt operator-(const SymInt& a);
-SymInt operator/(const SymInt& a, const SymInt& b);  // rounds towards minus infinity
-SymInt operator%(const SymInt& a, const SymInt& b);  // sign of the divisor
+inline SymInt operator+(const SymInt& a) { return a; }
 inline SymInt& operator+=(SymInt& a, const SymInt& b) { return a = a + b; }
 inline SymInt& operator-=(SymInt& a, const SymInt& b) { return a = a - b; }
 inline SymInt& operator*=(SymInt& a, const SymInt& b) { return a = a * b; }
 SymInt min(const SymInt& a, const SymInt& b);
 SymInt max(const SymInt& a, const SymInt& b);
 SymBool operator!(const SymBool& a);
-inline SymBool operator==(const SymInt& a, const SymInt& b) {
-  return sym::detail::both_plain(a, b) ? SymBool(int64_t(a) == int64_t(b)) : sym::detail::equal(a, b);
-}
-inline SymBool operator!=(const SymInt& a, const SymInt& b) { return !(a == b); }
-inline SymBool operator<(const SymInt& a, const SymInt& b) {
-  return sym::detail::both_plain(a, b) ? SymBool(int64_t(a) < int64_t(b)) : sym::detail::less(a, b);
-}
-inline SymBool operator>(const SymInt& a, const SymInt& b) { return b < a; }
-inline SymBool operator<=(const SymInt& a, const SymInt& b) { return !(b < a); }
-inline SymBool operator>=(const SymInt& a, const SymInt& b) { return !(a < b); }
+#define TENON_INT_COMPARISON(sign, otherwise)                             \
+  template <typename A, typename B>                                       \
+    requires IntOperands<A, B>                                            \
+  SymBool operator sign(const A& left, const B& right) {                  \
+    const SymInt &a = left, &b = right;                                   \
+    if (sym::detail::both_plain(a, b)) return int64_t(a) sign int64_t(b); \
+    return otherwise;                                                     \
+  }
+TENON_INT_COMPARISON(==, sym::detail::equal(a, b))
+TENON_INT_COMPARISON(!=, !sym::detail::equal(a, b))
+TENON_INT_COMPARISON(<, sym::detail::less(a, b))
+TENON_INT_COMPARISON(>, sym::detail::less(b, a))
+TENON_INT_COMPARISON(<=, !sym::detail::less(b, a))
+TENON_INT_COMPARISON(>=, !sym::detail::less(a, b))
+#undef TENON_INT_COMPARISON
 SymBool operator&&(const SymBool& a, const SymBool& b);
 SymBool operator||(const SymBool& a, const SymBool& b);
 // Beside a plain bool; without these the built-in operators would compete.

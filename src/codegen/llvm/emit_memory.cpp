@@ -70,22 +70,47 @@ Value* Emitter::lane_pointers(const Address& address, const Buffer& buffer, Valu
   return b_.CreateGEP(element, part_pointer(address, element, part), address.lane_offsets);
 }
 
-Value* Emitter::load_part(const Address& from, const Buffer& buffer, int part) {
+Value* Emitter::zeros() {
+  constexpr std::string_view kName = "tenon_zeros";
+  if (llvm::GlobalVariable* made = module_.getNamedGlobal(kName)) return made;
+  llvm::Type* type = llvm::ArrayType::get(b_.getInt64Ty(), static_cast<uint64_t>(target_.lanes));
+  auto* made = new llvm::GlobalVariable(module_, type, true, llvm::GlobalValue::InternalLinkage,
+                                        llvm::Constant::getNullValue(type), kName);
+  made->setAlignment(Align(64));
+  return made;
+}
+
+Value* Emitter::load_part(const Address& from, const Buffer& buffer, int part, Value* wanted) {
   llvm::Type* element = storage_type(context_, buffer.dtype);
   const Align alignment(static_cast<uint64_t>(size_of(buffer.dtype)));
   Value* base = buffers_[static_cast<size_t>(&buffer - kernel_.buffers.data())];
-  if (from.kind == Address::Uniform)
-    return from_storage(context_, buffer.dtype, b_.CreateAlignedLoad(element, from.pointer, alignment));
+  const bool by_lane = wanted && wanted->getType()->isVectorTy();
+  // Where every lane wants the same, zeros are read instead of nothing.
+  auto readable = [&](Value* pointer) {
+    if (!wanted) return pointer;
+    return b_.CreateSelect(by_lane ? any_lane(wanted) : wanted, pointer, zeros());
+  };
   llvm::Type* type = llvm::FixedVectorType::get(element, count(target_.lanes));
+  Value* nothing = llvm::Constant::getNullValue(type);
+  if (from.kind == Address::Uniform) {
+    Value* one = b_.CreateAlignedLoad(element, readable(from.pointer), alignment);
+    if (by_lane) one = b_.CreateSelect(wanted, b_.CreateVectorSplat(count(target_.lanes), one), nothing);
+    return from_storage(context_, buffer.dtype, one);
+  }
+  Value* mask = vector_->mask;
+  if (by_lane) mask = mask ? b_.CreateAnd(mask, wanted) : wanted;
   Value* raw;
   if (from.kind == Address::Contiguous) {
     Value* pointer = part_pointer(from, element, part);
-    raw = vector_->mask ? static_cast<Value*>(b_.CreateMaskedLoad(type, pointer, alignment, vector_->mask,
-                                                                  llvm::Constant::getNullValue(type)))
-                        : b_.CreateAlignedLoad(type, pointer, alignment);
+    if (!by_lane) pointer = readable(pointer);
+    raw = mask ? static_cast<Value*>(b_.CreateMaskedLoad(type, pointer, alignment, mask, nothing))
+               : b_.CreateAlignedLoad(type, pointer, alignment);
   } else {
-    raw = b_.CreateMaskedGather(type, lane_pointers(from, buffer, base, part), alignment, vector_->mask,
-                                llvm::Constant::getNullValue(type));
+    if (wanted && !by_lane) {
+      Value* all = b_.CreateVectorSplat(count(target_.lanes), wanted);
+      mask = mask ? b_.CreateAnd(mask, all) : all;
+    }
+    raw = b_.CreateMaskedGather(type, lane_pointers(from, buffer, base, part), alignment, mask, nothing);
   }
   return from_storage(context_, buffer.dtype, raw);
 }
@@ -117,14 +142,16 @@ void Emitter::emit_load(const Op& op) {
   check_bounds(op);
   const Buffer& buffer = kernel_.buffers[static_cast<size_t>(op.buffer)];
   Address from = address(op.buffer, op.index);
-  prefetch(from, op);
+  const Parts* condition = op.operands[0] == loop::kNone ? nullptr : &value(op.operands[0]);
+  if (!condition) prefetch(from, op);
   Parts result;
   // A load may move out of a loop if nothing in the kernel writes there; the loop's entry runs only if the loop does.
   const bool movable = !analysis_.is_stored(op.buffer) && !bounds_checks();
-  result.level = movable ? from.level : top();
-  const int parts = from.kind == Address::Uniform ? 1 : vector_->parts;
+  result.level = movable ? std::max(from.level, condition ? condition->level : 0) : top();
+  const int parts = analysis_.varying(op.result) ? vector_->parts : 1;
   at(place_of(result.level), [&] {
-    for (int part = 0; part < parts; ++part) result.parts.push_back(load_part(from, buffer, part));
+    for (int part = 0; part < parts; ++part)
+      result.parts.push_back(load_part(from, buffer, part, condition ? part_of(*condition, part) : nullptr));
   });
   define(op.result, std::move(result));
 }
@@ -174,6 +201,17 @@ void Emitter::check_bounds(const Op& op) {
     Value* limit = varying ? splat(extent, level_of(buffer.extent)) : extent;
     Value* bad = b_.CreateICmpUGE(index, limit);
     Value* masked = varying && vector_->mask ? b_.CreateAnd(bad, vector_->mask) : bad;
+    if (op.code == loop::OpCode::Load && op.operands[0] != loop::kNone) {
+      const Parts& condition = value(op.operands[0]);
+      if (varying) {
+        masked = b_.CreateAnd(masked, vector_part(condition, part));
+      } else {
+        // One index, and perhaps a condition for each lane.
+        Value* any = nullptr;
+        for (Value* each : condition.parts) any = any ? b_.CreateOr(any, any_lane(each)) : any_lane(each);
+        masked = b_.CreateAnd(masked, any);
+      }
+    }
     llvm::BasicBlock* after = begin_rare(varying ? b_.CreateOrReduce(masked) : masked);
     Value* first = index;
     if (varying) {

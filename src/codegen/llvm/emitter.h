@@ -119,7 +119,10 @@ class Emitter {
   std::vector<int32_t> loop_indices(sym::Expr index) const;
   void prefetch(const Address& from, const loop::Op& op);
   void emit_store(const loop::Op& op);
-  llvm::Value* load_part(const Address& from, const loop::Buffer& buffer, int part);
+  // `wanted`: null, or whether (for each lane) there is something to load.
+  llvm::Value* load_part(const Address& from, const loop::Buffer& buffer, int part, llvm::Value* wanted);
+  // A place of zeros for a vector of any dtype.
+  llvm::Value* zeros();
   void store_part(const Address& to, const loop::Buffer& buffer, int part, llvm::Value* value);
   llvm::Value* part_pointer(const Address& address, llvm::Type* element, int part);
   llvm::Value* lane_pointers(const Address& address, const loop::Buffer& buffer, llvm::Value* base, int part);
@@ -135,6 +138,10 @@ class Emitter {
   llvm::Value* constant_of(const loop::Op& op);
   llvm::Value* parameter_of(const loop::Op& op);
   llvm::Value* splat(llvm::Value* scalar, int level);
+  // A part of a value; the same for every part of one that does not vary.
+  static llvm::Value* part_of(const Parts& value, int part) {
+    return value.parts[value.parts.size() == 1 ? 0 : static_cast<size_t>(part)];
+  }
   // Parts of a value as vectors, uniform ones repeated.
   llvm::Value* vector_part(const Parts& value, int part);
   // Lanes that exist and fulfil `condition` (i1 or vector of i1): is there one?

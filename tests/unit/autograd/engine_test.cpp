@@ -217,14 +217,15 @@ TEST(Engine, TheInterceptorSeesTheWalk) {
   Tensor x = leaf({2.0});
   Tensor y = x * x;
   size_t roots = 0;
-  auto before = autograd::set_engine_interceptor([&](const autograd::Walk& walk) -> std::optional<std::vector<Tensor>> {
-    roots = walk.roots.size();
-    if (!walk.captures.empty()) return std::vector{real({42})};
-    return std::nullopt;
-  });
-  expect_near(autograd::grad({y}, {x})[0], {42});
-  y.backward();
-  autograd::set_engine_interceptor(before);
+  {
+    autograd::InterceptWalks asked([&](const autograd::Walk& walk) -> std::optional<std::vector<Tensor>> {
+      roots = walk.roots.size();
+      if (!walk.captures.empty()) return std::vector{real({42})};
+      return std::nullopt;
+    });
+    expect_near(autograd::grad({y}, {x})[0], {42});
+    y.backward();
+  }
   EXPECT_EQ(roots, 1u);
   expect_near(x.grad(), {4});
 }

@@ -24,6 +24,34 @@ int64_t run_kernel(const Kernel& kernel, std::vector<void*> buffers, std::vector
   return failed;
 }
 
+// Where the condition does not hold nothing is read, nothing checked, and the value is 0.
+TEST(Interpret, LoadsHaveConditions) {
+  Builder b("conditional");
+  const Expr n = b.integer("n");
+  const int x = b.buffer("x", kFloat32, BufferRole::In, n - 1), out = b.buffer("out", kFloat32, BufferRole::Out, n);
+  b.loop(n, {.parallel = true, .vector = true}, [&](Expr i) {
+    const Lane first = b.index(i) == 0.0;
+    b.store(out, i,
+            b.choose(
+                first, [&] { return b.constant(7.0, kFloat32); },
+                [&] {
+                  const Lane value = b.load(x, i - 1);
+                  b.check(value < 100.0, "too large");
+                  // What is read at any rate is not read again.
+                  EXPECT_EQ(b.when(b.index(i) > 1.0, [&] { return b.load(x, i - 1); }).id(), value.id());
+                  return value;
+                }));
+  });
+  const Kernel kernel = b.finish();
+  EXPECT_THAT(to_string(kernel), HasSubstr("load x[i0 - 1] if %"));
+  EXPECT_EQ(to_string(parse(to_string(kernel))), to_string(kernel));
+  float in[] = {1, 2}, result[3] = {};
+  EXPECT_EQ(run_kernel(kernel, {in, result}, {3}), -1);
+  EXPECT_THAT(result, ElementsAre(7, 1, 2));
+  in[1] = 200;
+  EXPECT_EQ(run_kernel(kernel, {in, result}, {3}), 0);
+}
+
 Kernel softmax() {
   Builder b("softmax");
   const Expr n = b.integer("n"), m = b.integer("m");

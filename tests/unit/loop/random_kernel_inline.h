@@ -196,8 +196,23 @@ class RandomKernelMaker {
 
   void load_inputs(const std::vector<Axis>& axes) {
     values_.clear();
-    for (const Input& input : inputs_) values_.push_back({builder_.load(input.buffer, place(input.layout, axes))});
-    for (const Table& table : tables_) gather(table, axes);
+    for (const Input& input : inputs_) {
+      values_.push_back({builder_.load(input.buffer, place(input.layout, axes))});
+      if (chance(0.3) && conditions_allowed()) values_.push_back({load_further(input, axes)});
+    }
+    for (const Table& table : tables_) {
+      if (!chance(0.4) || !conditions_allowed()) {
+        gather(table, axes);
+        continue;
+      }
+      // Neither read nor checked elsewhere.
+      const Lane known = values_.back().lane;
+      const Lane lane = builder_.when(builder_.index(pick_from(axes).index) < number_lane(1 + pick(5)), [&] {
+        gather(table, axes);
+        return known;
+      });
+      (void)lane;
+    }
     for (int scalar : scalars_) values_.push_back({builder_.parameter(scalar)});
     if (chance(0.3) && options_.allow_dtype(Dtype::Int64)) values_.push_back({builder_.index(pick_from(axes).index)});
     if (chance(0.15) && options_.random_bits && options_.allow_dtype(Dtype::Int64)) {
@@ -205,6 +220,21 @@ class RandomKernelMaker {
       const Lane offset = builder_.constant(pick(1000), Dtype::Int64);
       values_.push_back({builder_.random_bits(seed, offset, place(inputs_[0].layout, axes))});
     }
+  }
+
+  bool conditions_allowed() { return options_.allow_dtype(Dtype::Int64) && options_.allow_dtype(Dtype::Bool); }
+  Lane number_lane(int64_t value) { return builder_.constant(value, Dtype::Int64); }
+
+  // An input some elements further on, where there are any: beyond its end nothing may be read.
+  Lane load_further(const Input& input, const std::vector<Axis>& axes) {
+    const sym::Expr at = place(input.layout, axes) + (chance(0.2) ? int64_t{1} << 40 : pick(4));
+    const Lane inside = builder_.index(at) < number_lane(input.layout.elements);
+    const Lane wanted = chance(0.5) ? inside : inside & (builder_.index(pick_from(axes).index) > number_lane(pick(3)));
+    return builder_.when(wanted, [&] {
+      if (chance(0.7)) return builder_.load(input.buffer, at);
+      // Another condition inside the first.
+      return builder_.when(builder_.index(at) != number_lane(1), [&] { return builder_.load(input.buffer, at); });
+    });
   }
 
   void gather(const Table& table, const std::vector<Axis>& axes) {

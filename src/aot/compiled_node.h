@@ -1,0 +1,63 @@
+// The step of the backward graph that stands for a whole compiled forward.
+#pragma once
+
+#include "state.h"
+
+#include <tenon/autograd/node.h>
+#include <tenon/autograd/saved_tensor.h>
+
+namespace tenon::aot {
+
+class CompiledNode final : public autograd::Node {
+ public:
+  CompiledNode(std::shared_ptr<State> state, std::span<const int64_t> symbols, std::vector<Draw> draws)
+      : Node("CompiledFunction"),
+        state_(std::move(state)),
+        symbols_(symbols.begin(), symbols.end()),
+        draws_(std::move(draws)) {}
+
+  // Before the function's writes land in its inputs.
+  void save(std::span<const Tensor> inputs, std::span<dispatch::Value> forward_results);
+
+  // After them: results that eager keeps may not be changed before their gradients are computed.
+  void watch(size_t forward_output, const Tensor& tensor);
+
+  std::vector<Tensor> apply(std::vector<Tensor> gradients) override;
+  void release_saved() override;
+  Tensor whole_gradient(uint32_t input_nr, const std::vector<Tensor>& gradients) const override;
+  bool is_partial(uint32_t input_nr, const std::vector<Tensor>& gradients) const override;
+
+ private:
+  // A tensor of the call, and whether `saved_` has it already.
+  struct Primal {
+    int32_t saved = -1;
+    autograd::SavedTensor own;
+  };
+
+  Tensor unpack(const Primal& primal) const;
+  bool has_history(const std::vector<Tensor>& gradients) const;
+  std::vector<Tensor> apply_once(const std::vector<Tensor>& gradients) const;
+  // By differentiating the program and running that, on what it was called with.
+  std::vector<Tensor> run_differentiated(const std::vector<Tensor>& gradients, const GradientLevel& level,
+                                         bool history) const;
+  GradientLevel level_for(const std::vector<Tensor>& gradients) const;
+  std::vector<Tensor> apply_refusing_more(const std::vector<Tensor>& gradients) const;
+  Tensor as_traced(const Tensor& gradient, size_t tangent) const;
+  void check_alive() const;
+  void check_unchanged(const std::vector<Tensor>& gradients) const;
+
+  std::shared_ptr<State> state_;
+  std::vector<int64_t> symbols_;
+  std::vector<Draw> draws_;
+  std::vector<autograd::SavedTensor> saved_;
+  std::vector<Primal> primals_;  // by input, where gradients are computed from it
+  struct Watched {
+    size_t forward_output;
+    Ref<Version> version;
+    int64_t then;  // its count when the function returned
+  };
+  std::vector<Watched> watched_;
+  bool alive_ = false;
+};
+
+}  // namespace tenon::aot

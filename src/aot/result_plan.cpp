@@ -1,0 +1,125 @@
+#include "result_plan.h"
+
+#include "overlap.h"
+
+#include <tenon/autograd/meta.h>
+#include <tenon/ops/row.h>
+
+#include <algorithm>
+
+namespace tenon::aot {
+namespace {
+
+bool same_storage(const Tensor& a, const Tensor& b) {
+  return functional_slot(a)->storage == functional_slot(b)->storage;
+}
+
+// Whether autograd does not follow these views, because one of them (detach) has no gradient, or was made without.
+bool is_cut_off(const std::vector<ViewLink>& chain) {
+  return std::any_of(chain.begin(), chain.end(), [](const ViewLink& link) {
+    const ops::Row* row = ops::row_of(*link.op);
+    return !link.grad_enabled || (row && !row->differentiable());
+  });
+}
+
+// Whether its history comes from the tensor that it views.
+bool follows_its_base(const Tensor& outer) {
+  const autograd::AutogradMeta* meta = autograd::meta_of(outer);
+  return meta && meta->view && !meta->view->made_without_grad;
+}
+
+}  // namespace
+
+int32_t ResultPlanner::add_forward_output(const Tensor& outer, const Tensor& value) {
+  forward_.push_back(outer);
+  recorder_.graph().outputs.push_back(recorder_.to_argument(dispatch::Value(value)));
+  return static_cast<int32_t>(forward_.size()) - 1;
+}
+
+void ResultPlanner::forget() {
+  recorder_.graph().outputs.clear();
+  forward_.clear();
+  joint_.mutated.clear();
+  joint_.writers.clear();
+  joint_.outputs.clear();
+  joint_.remade.clear();
+  remade_.clear();
+}
+
+void ResultPlanner::plan(const std::vector<dispatch::Value>& results) {
+  for (size_t at = 0; at < results.size(); ++at) {
+    OutputPlan plan;
+    if (!results[at].is_tensor()) {
+      plan.kind = OutputPlan::Kind::Number;
+      plan.number = results[at].own();
+      joint_.outputs.push_back(std::move(plan));
+      continue;
+    }
+    const Tensor& outer = results[at].tensor();
+    TENON_ASSERT(functional_slot(outer), "a result {} that is not functional", outer.description());
+    for (size_t before = 0; before < at && plan.same_as < 0; ++before)
+      if (results[before].is_tensor() && results[before].tensor().is(outer))
+        plan.same_as = static_cast<int32_t>(before);
+    if (plan.same_as < 0 && primal_of(outer) < 0 && must_be_remade(outer, results)) {
+      plan.index = remade(outer);
+      plan.kind = OutputPlan::Kind::ViewOfOutput;
+    } else if (plan.same_as < 0) {
+      plan_tensor(outer, plan);
+    }
+    joint_.outputs.push_back(std::move(plan));
+  }
+}
+
+int32_t ResultPlanner::primal_of(const Tensor& outer) const {
+  for (size_t at = 0; at < primals_.size(); ++at)
+    if (same_storage(primals_[at], outer)) return static_cast<int32_t>(at);
+  return -1;
+}
+
+void ResultPlanner::plan_tensor(const Tensor& outer, OutputPlan& plan) {
+  plan.index = primal_of(outer);
+  if (plan.index < 0) {
+    plan.index = forward_output_of(outer);
+    return;
+  }
+  // The links that lead from the input to its stand-in in the graph are not the user's.
+  const FunctionalSlot* slot = functional_slot(outer);
+  size_t own = functional_slot(primals_[static_cast<size_t>(plan.index)])->chain.size();
+  plan.chain.assign(slot->chain.begin() + static_cast<ptrdiff_t>(own), slot->chain.end());
+  plan.kind = plan.chain.empty() ? OutputPlan::Kind::Input : OutputPlan::Kind::ViewOfInput;
+  if (outer.requires_grad() && is_cut_off(plan.chain)) plan.history = forward_output_of(outer);
+}
+
+int32_t ResultPlanner::forward_output_of(const Tensor& outer) {
+  for (size_t at = joint_.mutated.size(); at < forward_.size(); ++at)
+    if (forward_[at].is(outer)) return static_cast<int32_t>(at);
+  return add_forward_output(outer, from_functional_as_shown(outer));
+}
+
+// A value of its own would not do: another result looks into the same memory, or it does so twice itself.
+bool ResultPlanner::must_be_remade(const Tensor& outer, const std::vector<dispatch::Value>& results) const {
+  if (!functional_slot(outer)->chain.empty() && may_overlap(outer)) return true;
+  return std::any_of(results.begin(), results.end(), [&](const dispatch::Value& other) {
+    if (!other.is_tensor() || other.tensor().is(outer) || !functional_slot(other.tensor())) return false;
+    return same_storage(other.tensor(), outer);
+  });
+}
+
+int32_t ResultPlanner::remade(const Tensor& outer) {
+  for (size_t at = 0; at < remade_.size(); ++at)
+    if (remade_[at].is(outer)) return static_cast<int32_t>(at);
+  const FunctionalSlot* slot = functional_slot(outer);
+  RemadeView view;
+  if (slot->chain.empty()) {
+    view.output = forward_output_of(outer);
+  } else {
+    view.parent = remade(slot->parent);
+    view.link = slot->chain.back();
+    if (outer.requires_grad() && !follows_its_base(outer)) view.history = forward_output_of(outer);
+  }
+  remade_.push_back(outer);
+  joint_.remade.push_back(std::move(view));
+  return static_cast<int32_t>(remade_.size()) - 1;
+}
+
+}  // namespace tenon::aot

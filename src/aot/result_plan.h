@@ -1,0 +1,36 @@
+// How the results of a function come about: as values of the forward graph, as inputs, or as views that are made again.
+#pragma once
+
+#include <tenon/aot/aot.h>
+#include <tenon/graph/recorder.h>
+
+namespace tenon::aot {
+
+class ResultPlanner {
+ public:
+  // `primals`: functional tensors, by input. `forward`: by forward output; planning adds to it, to the graph's outputs
+  // and to `joint`.
+  ResultPlanner(graph::Recorder& recorder, const std::vector<Tensor>& primals, std::vector<Tensor>& forward,
+                JointGraph& joint)
+      : recorder_(recorder), primals_(primals), forward_(forward), joint_(joint) {}
+
+  void plan(const std::vector<dispatch::Value>& results);
+  int32_t add_forward_output(const Tensor& outer, const Tensor& value);
+  // What was planned so far is not to be returned.
+  void forget();
+
+ private:
+  void plan_tensor(const Tensor& outer, OutputPlan& plan);
+  int32_t primal_of(const Tensor& outer) const;
+  int32_t forward_output_of(const Tensor& outer);
+  bool must_be_remade(const Tensor& outer, const std::vector<dispatch::Value>& results) const;
+  int32_t remade(const Tensor& outer);
+
+  graph::Recorder& recorder_;
+  const std::vector<Tensor>& primals_;
+  std::vector<Tensor>& forward_;
+  JointGraph& joint_;
+  std::vector<Tensor> remade_;  // by `joint_.remade`
+};
+
+}  // namespace tenon::aot

@@ -1,0 +1,100 @@
+#include "state.h"
+
+#include "gradient_layout.h"
+#include "without_tangents.h"
+
+#include <algorithm>
+
+namespace tenon::aot {
+namespace {
+
+GraphFunction interpreted(const std::shared_ptr<const graph::Graph>& graph) {
+  return [graph](std::span<const Tensor> inputs, std::span<const int64_t> symbols) {
+    graph::InterpretOptions options;
+    options.symbols = symbols;
+    return graph::interpret(*graph, inputs, options);
+  };
+}
+
+}  // namespace
+
+std::shared_ptr<State> make_state(Program program, const GraphCompiler& compiler, bool refuse_double_backward) {
+  auto state = std::make_shared<State>();
+  state->program = std::move(program);
+  state->joint = trace_joint(state->program);
+  state->parts = partition(state->joint);
+  make_gradients_dense(state->parts.backward);
+  state->compiler = compiler;
+  state->refuse_double_backward = refuse_double_backward;
+  TENON_LOG(Graph, "forward:\n{}", graph::to_string(state->parts.forward));
+  if (!state->joint.tangents.empty()) TENON_LOG(Graph, "backward:\n{}", graph::to_string(state->parts.backward));
+  state->forward = compiler(state->parts.forward);
+  state->known = sym::EnvSnapshot::of(state->joint.graph.env);
+  return state;
+}
+
+State::Backward& State::backward(const std::vector<bool>& given) {
+  std::lock_guard lock(mutex_);
+  std::unique_ptr<Backward>& found = backward_[given];
+  if (found) return *found;
+  found = std::make_unique<Backward>();
+  bool all = std::find(given.begin(), given.end(), false) == given.end();
+  if (all) {
+    found->graph = std::make_shared<graph::Graph>(parts.backward);
+    found->read.assign(parts.saved.size(), true);
+    found->reached.assign(joint.gradients.size(), true);
+    for (int32_t draw = joint.forward_draws; draw < joint.draws; ++draw) found->draws.push_back(draw);
+    return *found;
+  }
+  graph::Graph graph = without_tangents(parts.backward, parts.saved.size(), given);
+  std::vector<graph::Argument> outputs;
+  for (const graph::Argument& output : graph.outputs) {
+    const auto* id = std::get_if<graph::ValueId>(&output);
+    found->reached.push_back(!id || *id != graph::kNoValue);
+    if (found->reached.back()) outputs.push_back(output);
+  }
+  graph.outputs = std::move(outputs);
+  // A value that only the other results need may have been changed since, or given back.
+  found->read = drop_unused_inputs(graph, parts.saved.size());
+  for (const graph::Node& node : graph.nodes)
+    if (node.draw >= joint.forward_draws) found->draws.push_back(node.draw);
+  TENON_LOG(Graph, "backward of some results:\n{}", graph::to_string(graph));
+  found->graph = std::make_shared<graph::Graph>(std::move(graph));
+  return *found;
+}
+
+std::shared_ptr<GraphFunction> State::compiled(Backward& backward, std::span<const int64_t> symbols) {
+  return backward.compiled.find(
+      known, *backward.graph, false, symbols,
+      [&](const sym::EnvCopy& copy) {
+        return std::make_shared<GraphFunction>(compiler(graph::in_copy(*backward.graph, copy)));
+      },
+      [&] { return std::make_shared<GraphFunction>(interpreted(backward.graph)); });
+}
+
+std::shared_ptr<State> State::differentiated(const GradientLevel& level, bool history,
+                                             std::span<const int64_t> symbols) {
+  Variants<State>* variants = nullptr;
+  {
+    std::lock_guard lock(mutex_);
+    std::unique_ptr<Variants<State>>& found = orders_[{level, history}];
+    if (!found) found = std::make_unique<Variants<State>>();
+    variants = found.get();
+  }
+  auto make = [&](const sym::EnvCopy& copy, const GraphCompiler& with) {
+    Program next = program;
+    next.captured = graph::in_copy(program.captured, copy);
+    next.levels.push_back(level);
+    next.history = history;
+    next.given_draws = joint.forward_draws;
+    return make_state(std::move(next), with, refuse_double_backward);
+  };
+  return variants->find(
+      known, program.captured, true, symbols, [&](const sym::EnvCopy& copy) { return make(copy, compiler); },
+      [&] {
+        sym::EnvCopy copy(known, symbols, graph::bound_symbols(program.captured, true));
+        return make(copy, [](const graph::Graph& graph) { return interpreted(std::make_shared<graph::Graph>(graph)); });
+      });
+}
+
+}  // namespace tenon::aot

@@ -1,0 +1,49 @@
+// What was made of a program, and what is made of it later on: backward, backward of some results, the next order.
+#pragma once
+
+#include "variants.h"
+
+#include <tenon/aot/aot.h>
+#include <tenon/core/draws.h>
+
+#include <map>
+
+namespace tenon::aot {
+
+struct State {
+  Program program;
+  JointGraph joint;
+  Partition parts;
+  GraphCompiler compiler;
+  bool refuse_double_backward = false;
+  sym::EnvSnapshot known;  // what the guards make sure of
+  GraphFunction forward;
+
+  // A backward graph; compiled at its first use.
+  struct Backward {
+    std::shared_ptr<const graph::Graph> graph;
+    std::vector<bool> read;      // by saved value, whether it is an input
+    std::vector<bool> reached;   // by gradient, whether there is one
+    std::vector<int32_t> draws;  // random numbers that it draws, in order
+    Variants<GraphFunction> compiled;
+  };
+  // `given`: by tangent, whether it has a value.
+  Backward& backward(const std::vector<bool>& given);
+  std::shared_ptr<GraphFunction> compiled(Backward& backward, std::span<const int64_t> symbols);
+
+  // The program differentiated once more.
+  std::shared_ptr<State> differentiated(const GradientLevel& level, bool history, std::span<const int64_t> symbols);
+
+ private:
+  std::mutex mutex_;
+  std::map<std::vector<bool>, std::unique_ptr<Backward>> backward_;  // by which tangents are given
+  std::map<std::pair<GradientLevel, bool>, std::unique_ptr<Variants<State>>> orders_;
+};
+
+std::shared_ptr<State> make_state(Program program, const GraphCompiler& compiler, bool refuse_double_backward);
+
+// Runs forward, and puts back what it left out. `given`: the program's first draws.
+std::vector<dispatch::Value> run_wrapped(const std::shared_ptr<State>& state, std::span<const Tensor> inputs,
+                                         std::span<const int64_t> symbols, std::span<const Draw> given = {});
+
+}  // namespace tenon::aot

@@ -1,0 +1,148 @@
+// A program on every backend: eager says what must come out.
+#include "fuzz/grammar.h"
+#include "fuzz/observe.h"
+
+#include <tenon/capture/verify.h>
+#include <tenon/runtime/launch.h>
+#include <tenon/tenon.h>
+
+#include <cstdlib>
+
+namespace tenon::fuzz {
+namespace {
+
+int traits_of(const Program& program) {
+  int traits = 0;
+  each_statement(program.statements, [&](const Statement& statement) {
+    if (statement.kind == Kind::Operation) traits |= operations()[statement.operation].traits;
+    if (statement.kind == Kind::Grad) traits |= kInexact;
+  });
+  return traits;
+}
+
+// Whether it is one graph: nothing in it ends one.
+bool is_whole(const Program& program) {
+  bool whole = !(traits_of(program) & (kBreaks | kData | kEffect));
+  each_statement(program.statements, [&](const Statement& statement) {
+    whole &= statement.kind == Kind::Operation || statement.kind == Kind::Rate;
+  });
+  return whole;
+}
+
+struct Configuration {
+  const char* backend;
+  std::string dynamic;
+  bool whole, from_data;  // fullgraph; numbers and sizes from data are captured
+
+  std::string text() const {
+    return fmt::format(".fullgraph = {}, .dynamic = Dynamic::{}, .backend = \"{}\"{}", whole, dynamic, backend,
+                       from_data ? ", .capture_scalar_outputs = true, .capture_dynamic_output_shape_ops = true" : "");
+  }
+  CompileOptions options() const {
+    CompileOptions result;
+    result.fullgraph = whole;
+    result.dynamic = dynamic == "On" ? Dynamic::On : dynamic == "Off" ? Dynamic::Off : Dynamic::Auto;
+    result.backend = backend;
+    result.capture_scalar_outputs = result.capture_dynamic_output_shape_ops = from_data;
+    return result;
+  }
+};
+
+Finding check(const Program& program, const Configuration& configuration, const std::vector<Observation>& expected,
+              const std::vector<bool>& lenient) {
+  World world;
+  Machine machine(program, world, configuration.backend);
+  auto compiled =
+      compile(Function([&](const std::vector<Tensor>& in) { return machine(in); }), configuration.options());
+  Finding finding{"", configuration.text(), 0};
+  for (size_t call = 0; call < program.calls.size(); ++call) {
+    ++finding.calls;
+    Observation got = observe(program, world, call, compiled);
+    // A size from data counts as neither 0 nor 1: a plan may refuse what eager broadcasts, but not get it wrong.
+    bool refuses = configuration.from_data && (got.refuses || !enabled(Feature::Unbacked)) && !got.broken;
+    if (refuses && !(got.call_error + got.gradient_error).empty()) return {};
+    finding.text = compare(program, got, expected[call], lenient[call]);
+    if (!finding && call == 0 && configuration.whole && compiled.compile_count() == 0 &&
+        expected[call].call_error.empty())
+      finding.text = "nothing was compiled";
+    if (finding) {
+      finding.text =
+          fmt::format("{} {}, call {}: {}", configuration.backend, configuration.dynamic, call + 1, finding.text);
+      return finding;
+    }
+    if (!expected[call].call_error.empty()) break;  // what an error leaves is another matter
+  }
+  return {};
+}
+
+}  // namespace
+
+// Whether a difference in the last bits of a function may become large; then the interpreter, which computes functions
+// otherwise, is no oracle. Storing a real number in an integer is such a step, and may happen in place.
+bool amplifies(const Program& program) {
+  bool math = false, found = false, integers = false;
+  for (const Base& base : program.bases) integers |= !is_floating(base.dtype);
+  each_statement(program.statements, [&](const Statement& statement) {
+    if (statement.kind != Kind::Operation) return;
+    int traits = operations()[statement.operation].traits;
+    found |= math && ((traits & kUnstable) || ((traits & kInplace) && integers));
+    math |= (traits & kMath) != 0;
+  });
+  return found;
+}
+
+std::vector<Observation> run_eagerly(const Program& program) {
+  World world;
+  Machine machine(program, world);
+  std::vector<Observation> seen;
+  for (size_t call = 0; call < program.calls.size(); ++call)
+    seen.push_back(observe(program, world, call, [&](const std::vector<Tensor>& in) { return machine(in); }));
+  return seen;
+}
+
+bool Program::exact() const { return !(traits_of(*this) & kInexact); }
+
+bool runs_eagerly(const Program& program, bool may_raise) {
+  bool first = true;
+  for (const Observation& seen : run_eagerly(program)) {
+    bool undefined = seen.call_error.rfind("[fuzz]", 0) == 0 || seen.action_error.rfind("[fuzz]", 0) == 0;
+    if (seen.broken || undefined || (!seen.call_error.empty() && (first || !may_raise))) return false;
+    first = false;
+    if (!program.exact() && !all_finite(seen)) return false;
+  }
+  return true;
+}
+
+Finding check(const Program& program) {
+  bool verified = capture::set_verify_captures(false);
+  std::vector<Observation> expected = run_eagerly(program);
+  std::vector<bool> lenient(expected.size(), program.after.actions.empty());
+  bool refused = false;
+  for (const Observation& seen : expected) refused |= !seen.gradient_error.empty();
+  if (refused && !program.after.actions.empty()) {
+    // Is it what was written after the call that eager does not forgive?
+    Program quiet = program;
+    quiet.after.actions.clear();
+    std::vector<Observation> without = run_eagerly(quiet);
+    for (size_t at = 0; at < without.size(); ++at) lenient[at] = !without[at].gradient_error.empty();
+  }
+  // Gradients of functions are differences of their values (of tanh, 1 - t²).
+  bool functions = traits_of(program) & kMath, sums = program.after.order > 0 || !program.exact();
+  runtime::set_oracle(!amplifies(program) && !(functions && sums));
+  capture::set_verify_captures(program.verify);
+  bool whole = is_whole(program), data = traits_of(program) & (kData | kBreaks);
+  std::vector<Configuration> configurations;
+  const char* backends[] = {"inductor", "aot_eager", "eager"};
+  const char* chosen = std::getenv("TENON_FUZZ_BACKENDS");  // a list of names: these alone
+  for (size_t at = 0; at < 3; ++at)
+    if (!chosen || fmt::format(",{},", chosen).find(fmt::format(",{},", backends[at])) != std::string::npos)
+      configurations.push_back({backends[at], program.dynamic[at], whole, false});
+  if (data && !chosen) configurations.push_back({backends[program.seed % 5 % 3], "On", false, true});
+  Finding found;
+  for (size_t at = 0; at < configurations.size() && !found; ++at)
+    found = check(program, configurations[at], expected, lenient);
+  capture::set_verify_captures(verified);
+  return found;
+}
+
+}  // namespace tenon::fuzz

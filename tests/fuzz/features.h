@@ -1,0 +1,50 @@
+// What programs may contain beyond pure statements. A feature that is off is left out of every program; a program is
+// the same for a seed whatever else is on. TENON_FUZZ_FEATURES=all or a list of names takes the place of the table's
+// column.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+namespace tenon::fuzz {
+
+enum class Feature : uint8_t {
+  Aliasing,
+  Closures,
+  Results,
+  Modes,
+  Seeds,
+  Hooks,
+  RequiresGrad,
+  Leaves,
+  GradInside,
+  HigherOrder,
+  Random,
+  Unbacked,
+  Pins,
+  Inner,
+  Custom,
+  SmallSizes,
+  Overlap,
+  Rebinding,
+  Numbers,
+  Verify,
+  // Not parts of programs, but what is looked at.
+  ZeroGradients,
+  KeptInputs,
+  Count,
+};
+
+struct FeatureRow {
+  Feature feature;
+  std::string_view name;
+  bool enabled;
+  int percent;  // of programs that use it, if it is on
+  std::string_view meaning;
+};
+
+const std::vector<FeatureRow>& features();
+// As the table or the environment says.
+bool enabled(Feature feature);
+
+}  // namespace tenon::fuzz

@@ -1,0 +1,97 @@
+// A variable that a compiled function reads by itself is given another tensor while the old one lives on elsewhere.
+#include "testing.h"
+
+#include <tenon/support/log.h>
+
+namespace tenon {
+namespace {
+
+using testing::same_bits;
+
+class WatchedClosures : public ::testing::TestWithParam<const char*> {
+ protected:
+  CompileOptions options() const { return {.backend = GetParam()}; }
+};
+
+INSTANTIATE_TEST_SUITE_P(Backends, WatchedClosures, ::testing::Values("inductor", "aot_eager", "eager"));
+
+TEST_P(WatchedClosures, the_new_tensor_is_used) {
+  Tensor w = ones({2}), old = w;
+  auto f = compile([&](Tensor x) { return x * w; }, options());
+  Tensor x = full({2}, 3.0);
+  EXPECT_TRUE(same_bits(f(x), full({2}, 3.0)));
+  w = ones({2}) * 5;
+  EXPECT_TRUE(same_bits(f(x), full({2}, 15.0)));
+  w = std::move(old);
+  EXPECT_TRUE(same_bits(f(x), full({2}, 3.0)));
+  EXPECT_TRUE(same_bits(f(x), full({2}, 3.0)));
+  EXPECT_EQ(f.compile_count(), 1) << "the graph is the same";
+}
+
+TEST_P(WatchedClosures, after_a_break) {
+  Tensor w = ones({2}), old = w;
+  auto f = compile([&](Tensor x) { return x * x.sum().item<SymFloat>() * w; }, options());
+  Tensor x = ones({2});
+  for (double factor : {1.0, 5.0, 5.0, 7.0}) {
+    if (factor > 1) w = ones({2}) * factor;
+    EXPECT_TRUE(same_bits(f(x), full({2}, 2 * factor)));
+    EXPECT_TRUE(same_bits(f(x), full({2}, 2 * factor)));
+  }
+}
+
+TEST_P(WatchedClosures, training_with_a_closure_tensor_traces_once) {
+  Tensor w = ones({3}).set_requires_grad();
+  int traces = 0;
+  auto f = compile(
+      [&](Tensor x) {
+        ++traces;
+        return (x * w).sum();
+      },
+      options());
+  for (int step = 0; step < 5; ++step) {
+    w.set_grad(Tensor());
+    f(ones({3})).backward();
+    NoGrad off;
+    w.sub_(w.grad());
+  }
+  EXPECT_EQ(traces, 1) << "what the library does with its own variables is no rebinding";
+  EXPECT_TRUE(same_bits(w.detach(), full({3}, -4.0)));
+}
+
+TEST_P(WatchedClosures, false_alarms_cost_a_trace_each_and_end) {
+  Tensor w = full({2}, 2.0);
+  int traces = 0;
+  auto f = compile(
+      [&](Tensor x) {
+        ++traces;
+        return x + w;
+      },
+      options());
+  size_t warnings = static_cast<size_t>(warning_count());
+  for (int call = 0; call < 20; ++call) {
+    EXPECT_TRUE(same_bits(f(ones({2})), full({2}, 3.0)));
+    Tensor copy = w;
+    copy = ones({1});
+  }
+  EXPECT_EQ(f.compile_count(), 1);
+  EXPECT_EQ(traces, 9);
+  EXPECT_EQ(static_cast<size_t>(warning_count()), warnings + 1) << "once, with the line and what to do";
+}
+
+TEST_P(WatchedClosures, a_literal_is_no_closure_variable) {
+  int traces = 0;
+  auto f = compile(
+      [&](Tensor x) {
+        ++traces;
+        Tensor scale = tensor({2.f, 3.f});
+        Tensor y = x * scale;
+        scale = ones({1});
+        return y;
+      },
+      options());
+  for (int call = 0; call < 3; ++call) EXPECT_TRUE(same_bits(f(ones({2})), tensor({2.f, 3.f})));
+  EXPECT_EQ(traces, 1);
+}
+
+}  // namespace
+}  // namespace tenon
