@@ -141,20 +141,19 @@ TEST(AotAutogradFallbackTests, aot_sequence_nr) {
   auto function = [&](Tensor image, Tensor wanted) { return model(image, wanted); };
   std::string table;
   Backend looking = [&](const graph::Graph& graph) -> GraphFunction {
-    std::vector<bool> requires_grad;
-    for (graph::ValueId id : graph.inputs) requires_grad.push_back(graph.meta(id).requires_grad());
-    aot::JointGraph joint = aot::trace_joint({graph, requires_grad, {}, true});
-    table = table_of(joint.graph);
+    aot::Compiled compiled = aot::compile(graph, aot::interpreted);
+    const graph::Graph& joint = *compiled.joint;
+    table = table_of(joint);
     // Of one operator, forward rows have the module and come first.
     std::set<int64_t> forward;
-    for (const graph::Node& node : joint.graph.nodes) {
+    for (const graph::Node& node : joint.nodes) {
       EXPECT_GE(node.sequence, 0) << node.op->name();
       if (!node.module.empty())
         forward.insert(node.sequence);
       else
         EXPECT_TRUE(forward.contains(node.sequence)) << node.op->name() << " differentiates nothing";
     }
-    return aot::interpreted(graph);
+    return compiled.run;
   };
   compile(function, {.fullgraph = true, .backend = looking})(x, target);
   EXPECT_EQ(table, kTable);
