@@ -1,7 +1,9 @@
 // The runner: all benchmarks, or those whose name contains a given word; a table, and JSON for programs.
 //   bench [--json FILE] [--list] [WORD]...
-#include <fmt/format.h>
 #include <tenon/support/error.h>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <cmath>
 #include <cstdio>
@@ -25,20 +27,9 @@ std::vector<Benchmark>& benchmarks() {
 const char* text_of(Judged judged) { return judged == Judged::Value ? "value" : "ratio"; }
 const char* text_of(Better better) { return better == Better::Lower ? "lower" : "higher"; }
 
-std::string quoted(std::string_view text) {
-  std::string result = "\"";
-  for (char c : text) {
-    if (c == '"' || c == '\\') result += '\\';
-    if (static_cast<unsigned char>(c) < 0x20)
-      result += fmt::format("\\u{:04x}", c);
-    else
-      result += c;
-  }
-  return result + '"';
-}
-
-std::string number(std::optional<double> value) {
-  return value && std::isfinite(*value) ? fmt::format("{:.6g}", *value) : "null";
+nlohmann::ordered_json number(std::optional<double> value) {
+  if (!value || !std::isfinite(*value)) return nullptr;  // JSON has no other
+  return *value;
 }
 
 std::string bar_text(const Row& row) {
@@ -123,16 +114,21 @@ void Report::add(Row row) {
 }
 
 std::string Report::json() const {
-  std::string text = "[";
+  std::string text;
   for (const Row& row : rows_) {
-    text += fmt::format(
-        "{}\n  {{\"name\": {}, \"value\": {}, \"unit\": {}, \"against\": {}, \"ratio\": {}, \"judged\": \"{}\", "
-        "\"better\": \"{}\", \"bar\": {}, \"ok\": {}}}",
-        text.size() > 1 ? "," : "", quoted(row.name), number(row.value), quoted(row.unit),
-        row.against.empty() ? "null" : quoted(row.against), number(row.ratio), text_of(row.judged), text_of(row.better),
-        number(row.bar), row.ok());
+    nlohmann::ordered_json entry = {{"name", row.name},
+                                    {"value", number(row.value)},
+                                    {"unit", row.unit},
+                                    {"against", nullptr},
+                                    {"ratio", number(row.ratio)},
+                                    {"judged", text_of(row.judged)},
+                                    {"better", text_of(row.better)},
+                                    {"bar", number(row.bar)},
+                                    {"ok", row.ok()}};
+    if (!row.against.empty()) entry["against"] = row.against;
+    text += (text.empty() ? "\n  " : ",\n  ") + entry.dump();
   }
-  return text + "\n]\n";
+  return "[" + text + "\n]\n";
 }
 
 Registration::Registration(const char* name, Function function) { benchmarks().push_back({name, function}); }

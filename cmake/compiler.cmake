@@ -19,8 +19,8 @@ if(NOT CMAKE_CXX_COMPILER_LAUNCHER)
   endif()
 endif()
 
-# Linking LLVM is most of the link: the faster linkers take a third of the time of the default one. (Gold complains about
-# the symbols of clang's sanitizers.)
+# Linking LLVM is most of the link: the faster linkers take a third of the time of the default one. (Gold complains
+# about the symbols of clang's sanitizers.)
 include(CheckLinkerFlag)
 set(linkers lld)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
@@ -49,7 +49,8 @@ endif()
 if(TENON_SANITIZE STREQUAL "address")
   set(sanitizer -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
 elseif(TENON_SANITIZE STREQUAL "thread")
-  # The sanitizer does not know fences. Ours (dispatch/inside_call.h) stand beside acquiring loads and releasing stores, which it does know.
+  # The sanitizer does not know fences. Ours (dispatch/inside_call.h) stand beside acquiring loads and releasing stores,
+  # which it does know.
   set(sanitizer -fsanitize=thread -fno-omit-frame-pointer -Wno-tsan)
 elseif(TENON_SANITIZE STREQUAL "fuzzer")
   set(sanitizer -fsanitize=address,undefined,fuzzer-no-link -fno-sanitize-recover=all -fno-omit-frame-pointer)

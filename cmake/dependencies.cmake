@@ -1,4 +1,4 @@
-# What the library is linked with, as `tenon_dependencies`. LLVM is apart, in llvm.cmake, because only one folder sees it.
+# What the library is linked with, as `tenon_dependencies`. LLVM is apart, in llvm.cmake: only one folder sees it.
 set(THREADS_PREFER_PTHREAD_FLAG ON)
 find_package(Threads REQUIRED)
 find_package(fmt REQUIRED)

@@ -13,10 +13,9 @@ if(NOT LLVM_ENABLE_RTTI)
   target_compile_options(tenon_llvm PRIVATE -fno-rtti)
 endif()
 # GCC 12 sees uninitialised values in what it inlines from LLVM's headers.
-target_compile_options(tenon_llvm PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized> -fvisibility-inlines-hidden)
-if(TENON_GENERATED_HEADERS)
-  add_dependencies(tenon_llvm tenon_generated_api)
-endif()
+target_compile_options(tenon_llvm
+  PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized> -fvisibility-inlines-hidden)
+target_precompile_headers(tenon_llvm PRIVATE cmake/precompiled_llvm.h)
 
 target_sources(tenon PRIVATE $<TARGET_OBJECTS:tenon_llvm>)
 target_link_libraries(tenon PRIVATE "$<BUILD_INTERFACE:${TENON_LLVM_LIBRARIES}>")

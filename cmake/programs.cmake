@@ -1,5 +1,5 @@
-# The command-line tool, the demo, the examples and the benchmarks. All have line tables (-g1), so that an error can name
-# the user's line.
+# The command-line tool, the demo, the examples and the benchmarks. All have line tables (-g1), so that an error can
+# name the user's line.
 function(tenon_program name)
   add_executable(${name} ${ARGN})
   target_link_libraries(${name} PRIVATE tenon tenon_flags)
@@ -29,6 +29,8 @@ file(GLOB sources CONFIGURE_DEPENDS bench/*.cpp)
 if(sources)
   # The demo's network and data too: what it trains is what is measured.
   tenon_program(tenon_bench ${sources} demo/training.cpp)
+  find_package(nlohmann_json 3 REQUIRED)
+  target_link_libraries(tenon_bench PRIVATE nlohmann_json::nlohmann_json)
   target_compile_definitions(tenon_bench PRIVATE TENON_BENCH_FOLDER="${PROJECT_SOURCE_DIR}/bench")
   set_target_properties(tenon_bench PROPERTIES
     RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bench OUTPUT_NAME bench)

@@ -21,7 +21,24 @@ add_library(tests_main OBJECT tests/main.cpp)
 target_link_libraries(tests_main PUBLIC tenon GTest::gtest GTest::gmock PRIVATE tenon_flags)
 target_compile_definitions(tests_main PRIVATE TENON_TEST_CACHE="${TENON_TEST_CACHE}")
 
-function(tenon_tests kind shares)
+# What most tests include, parsed once for those with the same options: gtest, and for those that use tensors, tenon.h.
+# -O0: most of a test's time goes into compiling it. -g1: tests look at the places that errors name.
+function(tenon_test_options name optimisation)
+  target_compile_options(${name} PRIVATE ${optimisation} -g1)
+  target_compile_definitions(${name} PRIVATE
+    TENON_SOURCE_DIR="${PROJECT_SOURCE_DIR}" TENON_BINARY_DIR="${PROJECT_BINARY_DIR}")
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+  target_link_libraries(${name} PRIVATE tests_main tenon_flags)
+endfunction()
+foreach(optimisation -O0 -O1)
+  # A program, as those that share it: GCC wants the same kind of code.
+  add_executable(tests_shared${optimisation} tests/empty.cpp)
+  tenon_test_options(tests_shared${optimisation} ${optimisation})
+  target_precompile_headers(tests_shared${optimisation} PRIVATE
+    cmake/precompiled.h <tenon/tenon.h> <gmock/gmock.h> <gtest/gtest.h>)
+endforeach()
+
+function(tenon_tests kind optimisation shares)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS tests/${kind}/*.cpp)
   list(FILTER sources EXCLUDE REGEX "_fuzzer\\.cpp$")
   if(NOT sources)
@@ -29,13 +46,9 @@ function(tenon_tests kind shares)
   endif()
   set(name tests_${kind})
   add_executable(${name} ${sources})
-  # -O0: most of a test's time goes into compiling it. -g1: tests look at the places that errors name.
-  target_compile_options(${name} PRIVATE -O0 -g1)
-  target_compile_definitions(${name} PRIVATE
-    TENON_SOURCE_DIR="${PROJECT_SOURCE_DIR}" TENON_BINARY_DIR="${PROJECT_BINARY_DIR}")
-  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
-  target_link_libraries(${name} PRIVATE tests_main tenon_flags ${ARGN})
-  target_precompile_headers(${name} PRIVATE cmake/precompiled.h <gtest/gtest.h>)
+  tenon_test_options(${name} ${optimisation})
+  target_link_libraries(${name} PRIVATE ${ARGN})
+  target_precompile_headers(${name} REUSE_FROM tests_shared${optimisation})
   foreach(share RANGE 1 ${shares})
     math(EXPR index "${share} - 1")
     add_test(NAME ${kind}.${share}_of_${shares} COMMAND ${name} --gtest_brief=1)
@@ -44,20 +57,28 @@ function(tenon_tests kind shares)
   endforeach()
 endfunction()
 
-tenon_tests(unit 6 PkgConfig::Z3 $<TARGET_NAME_IF_EXISTS:generate_api_parts>)
+tenon_tests(unit -O0 6 PkgConfig::Z3 $<TARGET_NAME_IF_EXISTS:generate_api_parts> tests_plain)
+# Those of the rooms that call no operators: a new row leaves them alone.
+file(GLOB_RECURSE plain_tests CONFIGURE_DEPENDS tests/unit/*.cpp)
+list(FILTER plain_tests INCLUDE REGEX "/unit/(support|sym|schema|loop)/")
+get_target_property(unit_tests tests_unit SOURCES)
+list(REMOVE_ITEM unit_tests ${plain_tests})
+set_target_properties(tests_unit PROPERTIES SOURCES "${unit_tests}")
+add_library(tests_plain OBJECT ${plain_tests})
+tenon_test_options(tests_plain -O0)
+target_link_libraries(tests_plain PRIVATE PkgConfig::Z3)
+target_precompile_headers(tests_plain PRIVATE cmake/precompiled.h <gmock/gmock.h> <gtest/gtest.h>)
 # This one looks at lines through inlined functions, which needs more than -g1.
 set_source_files_properties(tests/unit/capture/user_lines_test.cpp PROPERTIES
   COMPILE_OPTIONS "-O2;-g" SKIP_PRECOMPILE_HEADERS ON)
-tenon_tests(ops 6)
-tenon_tests(golden 2)
-tenon_tests(errors 2)
-tenon_tests(fuzz 4)
-# These compute much themselves.
-target_compile_options(tests_ops PRIVATE -O1)
-target_compile_options(tests_fuzz PRIVATE -O1)
+# Fuzz and ops compute much themselves.
+tenon_tests(ops -O1 6)
+tenon_tests(golden -O0 2)
+tenon_tests(errors -O0 2)
+tenon_tests(fuzz -O1 4)
 # The samples and the comparisons of the operator test.
 target_sources(tests_fuzz PRIVATE tests/ops/samples.cpp tests/ops/sample_rules.cpp tests/ops/row_evaluator.cpp)
-tenon_tests(seeds 4)
+tenon_tests(seeds -O0 4)
 
 # The examples in the comments of the public headers, and in those that are generated.
 set(examples ${PROJECT_SOURCE_DIR}/tools/examples)
@@ -68,15 +89,15 @@ add_custom_command(OUTPUT ${examples_dir}/examples_headers.cpp
   COMMAND Python3::Interpreter ${examples} extract --out ${examples_dir}/examples_headers.cpp
   DEPENDS ${examples} ${public_headers} COMMENT "Examples of the public headers" VERBATIM)
 add_custom_command(OUTPUT ${examples_dir}/examples_operators.cpp
-  COMMAND Python3::Interpreter ${examples} extract --out ${examples_dir}/examples_operators.cpp ${TENON_GENERATED_HEADERS}
+  COMMAND Python3::Interpreter ${examples}
+          extract --out ${examples_dir}/examples_operators.cpp ${TENON_GENERATED_HEADERS}
   DEPENDS ${examples} ${TENON_GENERATED_HEADERS} COMMENT "Examples of the operators" VERBATIM)
 add_executable(tests_examples ${examples_dir}/examples_headers.cpp ${examples_dir}/examples_operators.cpp)
+tenon_test_options(tests_examples -O0)
 # An example does not use everything that it shows, and names things as it likes. (Options of a source come last.)
-target_compile_options(tests_examples PRIVATE -O0)
 set_source_files_properties(${examples_dir}/examples_headers.cpp ${examples_dir}/examples_operators.cpp PROPERTIES
   COMPILE_OPTIONS "-Wno-shadow;-Wno-unused")
-target_link_libraries(tests_examples PRIVATE tests_main tenon_flags)
-target_precompile_headers(tests_examples PRIVATE cmake/precompiled.h <gtest/gtest.h>)
+target_precompile_headers(tests_examples REUSE_FROM tests_shared-O0)
 add_test(NAME examples COMMAND tests_examples --gtest_brief=1)
 set_tests_properties(examples PROPERTIES LABELS examples TIMEOUT 600 ENVIRONMENT "${TENON_TEST_ENVIRONMENT}")
 
@@ -94,7 +115,12 @@ endfunction()
 tenon_repository_test(includes ${PROJECT_SOURCE_DIR}/tools/check_includes)
 tenon_repository_test(includes_test ${PROJECT_SOURCE_DIR}/tests/tools/check_includes_test.py)
 tenon_repository_test(every_name_has_an_example ${PROJECT_SOURCE_DIR}/tools/examples check)
-tenon_repository_test(every_operator_has_an_example ${PROJECT_SOURCE_DIR}/tools/examples check ${TENON_GENERATED_HEADERS})
+tenon_repository_test(every_operator_has_an_example
+  ${PROJECT_SOURCE_DIR}/tools/examples check ${TENON_GENERATED_HEADERS})
+tenon_repository_test(lines_fit ${PROJECT_SOURCE_DIR}/tools/check_lines)
+tenon_repository_test(lines_fit_test ${PROJECT_SOURCE_DIR}/tests/tools/check_lines_test.py)
+tenon_repository_test(is_formatted ${PROJECT_SOURCE_DIR}/tools/check_format)
+set_tests_properties(is_formatted PROPERTIES SKIP_RETURN_CODE 77)
 tenon_repository_test(examples_test ${PROJECT_SOURCE_DIR}/tests/tools/examples_test.py)
 tenon_repository_test(seeds_counter_test ${PROJECT_SOURCE_DIR}/tests/tools/seeds_test.py)
 tenon_repository_test(mutants_test ${PROJECT_SOURCE_DIR}/tests/tools/mutants_test.py)

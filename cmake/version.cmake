@@ -1,5 +1,5 @@
-# <tenon/generated/version.h>: the version, and a digest of the sources that decide what machine code a kernel becomes, so
-# that an object cached by yesterday's code generator is not taken for today's.
+# <tenon/generated/version.h>: the version, and a digest of the sources that decide what machine code a kernel becomes,
+# so that an object cached by yesterday's code generator is not taken for today's.
 set(TENON_GENERATED_DIR ${PROJECT_BINARY_DIR}/generated)
 set(TENON_VERSION_HEADER ${TENON_GENERATED_DIR}/include/tenon/generated/version.h)
 file(GLOB_RECURSE TENON_CODEGEN_FILES CONFIGURE_DEPENDS

@@ -19,9 +19,9 @@ using namespace demo;
 constexpr const char* kHelp = R"(usage: demo [--output FOLDER]
 
 Trains a classifier (64 features, 128 hidden units, 10 classes) on data that it generates, once eagerly and once
-through tenon::compile(), and prints a table: losses, kernels launched, time per step, compile times, recompiles, the cost of
-a guarded call. Leaves the graphs, the guards and every kernel as text in FOLDER (default: demo_files beside the
-program). The last line is for programs: "demo: name=value …".
+through tenon::compile(), and prints a table: losses, kernels launched, time per step, compile times, recompiles, the
+cost of a guarded call. Leaves the graphs, the guards and every kernel as text in FOLDER (default: demo_files beside
+the program). The last line is for programs: "demo: name=value …".
 )";
 
 struct CompileTimes {

@@ -15,11 +15,12 @@
 #endif
 
 // One list of the lanes functions; it makes the definitions and the table.
-#define TENON_UNARY_LANES(X)                                                                                       \
-  X(sin)                                                                                                           \
-  X(cos)                                                                                                           \
-  X(tan) X(asin) X(acos) X(atan) X(sinh) X(cosh) X(tanh) X(asinh) X(acosh) X(atanh) X(erf) X(exp) X(exp2) X(expm1) \
-      X(log) X(log2) X(log10) X(log1p)
+// clang-format off
+#define TENON_UNARY_LANES(X) \
+  X(sin) X(cos) X(tan) X(asin) X(acos) X(atan) X(sinh) X(cosh) X(tanh) \
+  X(asinh) X(acosh) X(atanh) X(erf) X(exp) X(exp2) X(expm1) X(log) X(log2) \
+  X(log10) X(log1p)
+// clang-format on
 #define TENON_BINARY_LANES(X) X(pow) X(atan2) X(fmod)
 
 extern "C" {

@@ -18,7 +18,7 @@ void TensorImpl::release_resources() {
 
 namespace {
 
-const TensorImpl& need(const Tensor& tensor, const char* what) {
+const TensorImpl& need(const TensorBase& tensor, const char* what) {
   TENON_CHECK(tensor.defined(), "[{}] expected a tensor, got an undefined one", what);
   return *tensor.impl();
 }
@@ -40,49 +40,49 @@ size_t wrap(int64_t dim, int64_t rank, const char* what) {
 
 }  // namespace
 
-int64_t Tensor::dim() const {
+int64_t TensorBase::dim() const {
   const TensorImpl& impl = need(*this, "dim");
   return static_cast<int64_t>(impl.symbolic ? impl.symbolic->sizes.size() : impl.sizes.size());
 }
 
-std::span<const int64_t> Tensor::sizes() const {
+std::span<const int64_t> TensorBase::sizes() const {
   const TensorImpl& impl = need(*this, "sizes");
   return impl.symbolic ? pinned(impl.symbolic->sizes, impl_->sizes) : impl.sizes.span();
 }
-std::span<const int64_t> Tensor::strides() const {
+std::span<const int64_t> TensorBase::strides() const {
   const TensorImpl& impl = need(*this, "strides");
   return impl.symbolic ? pinned(impl.symbolic->strides, impl_->strides) : impl.strides.span();
 }
-int64_t Tensor::storage_offset() const {
+int64_t TensorBase::storage_offset() const {
   const TensorImpl& impl = need(*this, "storage_offset");
   return impl.symbolic ? impl.symbolic->offset.plain() : impl.offset;
 }
 
-SymInts Tensor::sym_sizes() const {
+SymInts TensorBase::sym_sizes() const {
   const TensorImpl& impl = need(*this, "sym_sizes");
   return impl.symbolic ? impl.symbolic->sizes : SymInts(impl.sizes.span());
 }
-SymInts Tensor::sym_strides() const {
+SymInts TensorBase::sym_strides() const {
   const TensorImpl& impl = need(*this, "sym_strides");
   return impl.symbolic ? impl.symbolic->strides : SymInts(impl.strides.span());
 }
-SymInt Tensor::sym_storage_offset() const {
+SymInt TensorBase::sym_storage_offset() const {
   const TensorImpl& impl = need(*this, "sym_storage_offset");
   return impl.symbolic ? impl.symbolic->offset : SymInt(impl.offset);
 }
 
-SymInt Tensor::size(int64_t dim) const {
+SymInt TensorBase::size(int64_t dim) const {
   const TensorImpl& impl = need(*this, "size");
   size_t at = wrap(dim, this->dim(), "size");
   return impl.symbolic ? impl.symbolic->sizes[at] : SymInt(impl.sizes[at]);
 }
-SymInt Tensor::stride(int64_t dim) const {
+SymInt TensorBase::stride(int64_t dim) const {
   const TensorImpl& impl = need(*this, "stride");
   size_t at = wrap(dim, this->dim(), "stride");
   return impl.symbolic ? impl.symbolic->strides[at] : SymInt(impl.strides[at]);
 }
 
-SymInt Tensor::numel() const {
+SymInt TensorBase::numel() const {
   const TensorImpl& impl = need(*this, "numel");
   if (impl.symbolic) {
     SymInt product = 1;
@@ -94,7 +94,7 @@ SymInt Tensor::numel() const {
   return product;
 }
 
-bool Tensor::is_contiguous() const {
+bool TensorBase::is_contiguous() const {
   const TensorImpl& impl = need(*this, "is_contiguous");
   if (!impl.symbolic) {
     int64_t expected = 1;
@@ -118,20 +118,20 @@ bool Tensor::is_contiguous() const {
   return true;
 }
 
-int64_t Tensor::version() const {
+int64_t TensorBase::version() const {
   const TensorImpl& impl = need(*this, "version");
   TENON_CHECK(impl.version, "[version] an inference tensor has no version");
   return impl.version->count;
 }
 
-void* Tensor::raw_data() const {
+void* TensorBase::raw_data() const {
   const TensorImpl& impl = need(*this, "data");
   TENON_CHECK(impl.storage->has_data(), "[data] Cannot access data pointer of a {} tensor {}: it has no data",
               is_fake() ? "fake" : impl.device.str(), description());
   return static_cast<std::byte*>(impl.storage->data()) + impl.offset * size_of(impl.dtype);
 }
 
-std::string Tensor::description() const {
+std::string TensorBase::description() const {
   if (!defined()) return "undefined";
   return fmt::format("{}{}", name(dtype()), tenon::str(sym_sizes()));
 }
@@ -150,7 +150,7 @@ void note_rebind(TensorImpl& held) {
 
 void undefined_tensor(const char* asked) { fail("[{}] expected a tensor, got an undefined one", asked); }
 
-void wrong_data_type(const Tensor& tensor, Dtype asked) {
+void wrong_data_type(const TensorBase& tensor, Dtype asked) {
   fail("[data] expected a tensor of {}, got {}", name(asked), tensor.description());
 }
 
@@ -197,7 +197,7 @@ KeySet keys_of(Device device) {
 
 }  // namespace
 
-Tensor allocate(std::span<const int64_t> sizes, std::span<const int64_t> strides, Dtype dtype, Device device) {
+TensorBase allocate_base(std::span<const int64_t> sizes, std::span<const int64_t> strides, Dtype dtype, Device device) {
   for (int64_t size : sizes)
     TENON_CHECK(size >= 0, "[empty] expected sizes of at least 0, got [{}]", fmt::join(sizes, ", "));
   if (device.type == DeviceType::Meta)
@@ -210,7 +210,11 @@ Tensor allocate(std::span<const int64_t> sizes, std::span<const int64_t> strides
   impl->device = device;
   impl->keys = keys_of(device);
   impl->version = make_ref<Version>();
-  return Tensor(impl);
+  return TensorBase(impl);
+}
+
+Tensor allocate(std::span<const int64_t> sizes, std::span<const int64_t> strides, Dtype dtype, Device device) {
+  return Tensor(allocate_base(sizes, strides, dtype, device));
 }
 
 namespace {

@@ -13,7 +13,7 @@ struct SumOf {
 };
 
 template <typename From, typename To>
-void sum_lines(const Tensor& self, size_t dim, const Tensor& out) {
+void sum_lines(const TensorBase& self, size_t dim, const TensorBase& out) {
   using Sum = typename SumOf<To>::type;
   Strided source(self), target(out);
   if (source.count == 0) return;
@@ -37,7 +37,7 @@ void sum_lines(const Tensor& self, size_t dim, const Tensor& out) {
 
 }  // namespace
 
-void cumulative_sum(const Tensor& self, int64_t dim, const Tensor& out) {
+void cumulative_sum(const TensorBase& self, int64_t dim, const TensorBase& out) {
   with_element_type(self.dtype(), [&]<typename From>() {
     with_element_type(out.dtype(), [&]<typename To>() {
       if constexpr (!std::is_same_v<To, bool>) sum_lines<From, To>(self, static_cast<size_t>(dim), out);

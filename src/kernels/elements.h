@@ -1,7 +1,7 @@
 // Element types by dtype, and walking over strided elements.
 #pragma once
 
-#include <tenon/core/tensor.h>
+#include <tenon/core/tensor_fwd.h>
 
 namespace tenon::kernels {
 

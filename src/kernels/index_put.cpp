@@ -15,7 +15,7 @@ int64_t product(const Ints& sizes) {
 }
 
 // Strides of `tensor` over `sizes`, aligned at the right: 0 where it is repeated.
-Ints broadcast_strides(const Tensor& tensor, const Ints& sizes) {
+Ints broadcast_strides(const TensorBase& tensor, const Ints& sizes) {
   Ints strides;
   strides.resize(sizes.size(), 0);
   auto rank = static_cast<size_t>(tensor.dim());
@@ -27,7 +27,7 @@ Ints broadcast_strides(const Tensor& tensor, const Ints& sizes) {
   return strides;
 }
 
-int64_t read_index(const Tensor& index, int64_t at) {
+int64_t read_index(const TensorBase& index, int64_t at) {
   return index.dtype() == kInt32 ? index.data<int32_t>()[at] : index.data<int64_t>()[at];
 }
 
@@ -39,15 +39,15 @@ struct Targets {
   Ints value_positions, value_rest;  // strides of the values
 };
 
-Targets targets_of(std::span<const std::optional<Tensor>> indices, const Tensor& values, const Tensor& out) {
+Targets targets_of(std::span<const TensorBase> indices, const TensorBase& values, const TensorBase& out) {
   Targets t;
   std::vector<size_t> picked;
   bool together = true;
   for (size_t dim = 0; dim < indices.size(); ++dim) {
-    if (!indices[dim] || !indices[dim]->defined()) continue;
+    if (!indices[dim].defined()) continue;
     together &= picked.empty() || picked.back() + 1 == dim;
     picked.push_back(dim);
-    std::span<const int64_t> sizes = indices[dim]->sizes();
+    std::span<const int64_t> sizes = indices[dim].sizes();
     while (t.positions.size() < sizes.size()) t.positions.insert(t.positions.begin(), 1);
     for (size_t d = 0; d < sizes.size(); ++d)
       if (sizes[d] != 1) t.positions[t.positions.size() - sizes.size() + d] = sizes[d];
@@ -68,7 +68,7 @@ Targets targets_of(std::span<const std::optional<Tensor>> indices, const Tensor&
 
   t.places.assign(static_cast<size_t>(product(t.positions)), 0);
   for (size_t dim : picked) {
-    const Tensor& index = *indices[dim];
+    const TensorBase& index = indices[dim];
     Ints index_strides = broadcast_strides(index, t.positions);
     int64_t size = out.sizes()[dim], stride = out.strides()[dim];
     for (size_t at = 0; at < t.places.size(); ++at) {
@@ -104,12 +104,12 @@ void put(const Targets& t, const Value* values, Place* out, bool accumulate) {
 
 }  // namespace
 
-void index_put(const Tensor& self, std::span<const std::optional<Tensor>> indices, const Tensor& values,
-               bool accumulate, const Tensor& out) {
+void index_put(const TensorBase& self, std::span<const TensorBase> indices, const TensorBase& values, bool accumulate,
+               const TensorBase& out) {
   Targets targets = targets_of(indices, values, out);
   with_element_type(out.dtype(), [&]<typename T>() {
     if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) {
-      Tensor wide = core::allocate(out.sizes(), out.strides(), kFloat32, kCPU);
+      TensorBase wide = core::allocate_base(out.sizes(), out.strides(), kFloat32, kCPU);
       copy_elements(self.data<T>(), Strided(self), wide.data<float>(), Strided(wide));
       put(targets, values.data<T>(), wide.data<float>(), accumulate);
       copy_elements(wide.data<float>(), Strided(wide), out.data<T>(), Strided(out));

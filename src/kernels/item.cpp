@@ -4,7 +4,7 @@
 
 namespace tenon::kernels {
 
-Scalar item(const Tensor& tensor) {
+Scalar item(const TensorBase& tensor) {
   TENON_CHECK(tensor.defined(), "[item] expected a tensor, got an undefined one");
   int64_t count = 1;
   for (int64_t size : tensor.sizes()) count *= size;

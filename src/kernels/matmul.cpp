@@ -19,9 +19,9 @@ struct Matrices {
   void* data = nullptr;
   int64_t batch = 1, rows = 0, columns = 0;
   int64_t batch_stride = 0, row_stride = 0, column_stride = 0;
-  Tensor owner;  // of a copy
+  TensorBase owner;  // of a copy
 
-  explicit Matrices(const Tensor& tensor) : data(tensor.raw_data()) {
+  explicit Matrices(const TensorBase& tensor) : data(tensor.raw_data()) {
     std::span<const int64_t> sizes = tensor.sizes(), strides = tensor.strides();
     size_t rank = sizes.size();
     if (rank == 3) {
@@ -80,7 +80,7 @@ void copy(const Matrices& from, const Matrices& to, Dtype dtype) {
 
 Matrices dense(const Matrices& like, Dtype dtype) {
   Ints sizes{like.batch, like.rows, like.columns};
-  Tensor memory = core::allocate(sizes, core::contiguous_strides(sizes.span()), dtype, kCPU);
+  TensorBase memory = core::allocate_base(sizes, core::contiguous_strides(sizes.span()), dtype, kCPU);
   Matrices result(memory);
   result.owner = memory;
   return result;
@@ -93,7 +93,7 @@ Matrices dense_copy(const Matrices& from, Dtype dtype) {
 }
 
 // The bias under the result's shape: dimensions of one element are repeated by a stride of 0.
-Matrices broadcast_bias(const Tensor& bias, const Matrices& out) {
+Matrices broadcast_bias(const TensorBase& bias, const Matrices& out) {
   std::span<const int64_t> sizes = bias.sizes(), strides = bias.strides();
   const int64_t wanted[3] = {out.batch, out.rows, out.columns};
   int64_t found[3] = {0, 0, 0};
@@ -183,21 +183,21 @@ bool multiply(const Matrices& a, const Matrices& b, const Matrices& out, const v
 }
 
 // A contiguous row of as many elements as the result has columns, if that is what the bias is.
-std::optional<Tensor> row_of(const Tensor& bias, const Matrices& out) {
+std::optional<TensorBase> row_of(const TensorBase& bias, const Matrices& out) {
   std::span<const int64_t> sizes = bias.sizes();
   if (sizes.empty() || sizes.back() != out.columns) return std::nullopt;
   for (size_t dim = 0; dim + 1 < sizes.size(); ++dim)
     if (sizes[dim] != 1) return std::nullopt;
   if (bias.strides().back() == 1 || out.columns == 1) return bias;
-  Tensor row = core::allocate(Ints{out.columns}, Ints{1}, bias.dtype(), kCPU);
-  Matrices one_row(core::make_view(row, SymInts{1, out.columns}, SymInts{out.columns, 1}, 0));
+  TensorBase row = core::allocate_base(Ints{1, out.columns}, Ints{out.columns, 1}, bias.dtype(), kCPU);
+  Matrices one_row(row);
   copy(broadcast_bias(bias, one_row), one_row, bias.dtype());
   return row;
 }
 
 }  // namespace
 
-void matmul(const Tensor& a, const Tensor& b, const Tensor& out, const MatmulEpilogue& epilogue) {
+void matmul(const TensorBase& a, const TensorBase& b, const TensorBase& out, const MatmulEpilogue& epilogue) {
   static Counter& calls = counter("library_calls");
   const Dtype dtype = out.dtype();
   TENON_ASSERT(matmul_supports(dtype) && a.dtype() == dtype && b.dtype() == dtype, "a product of {} and {} into {}",
@@ -208,7 +208,7 @@ void matmul(const Tensor& a, const Tensor& b, const Tensor& out, const MatmulEpi
   TENON_ASSERT(left.columns == right.rows && left.rows == result.rows && right.columns == result.columns &&
                    left.batch == result.batch && right.batch == result.batch,
                "a product of {} and {} into {}", a.description(), b.description(), out.description());
-  const Tensor* bias = epilogue.beta != 0 ? epilogue.bias : nullptr;
+  const TensorBase* bias = epilogue.beta != 0 ? epilogue.bias : nullptr;
   TENON_ASSERT(!bias || bias->dtype() == dtype, "a bias {} for {}", bias->description(), out.description());
   if (result.batch == 0 || result.rows == 0 || result.columns == 0) return;
 
@@ -231,7 +231,7 @@ void matmul(const Tensor& a, const Tensor& b, const Tensor& out, const MatmulEpi
   if (result.batch > 1 && left.batch_stride == 0 && right.batch_stride == 0) left = dense_copy(left, dtype);
   // A column-major result is the transposed product.
   const bool swap = !target.row_major();
-  std::optional<Tensor> row;
+  std::optional<TensorBase> row;
   if (bias && !swap && epilogue.alpha == 1 && epilogue.beta == 1) row = row_of(*bias, result);
   const double sum_scale = bias && !row ? epilogue.beta : 0;
   // Any other bias is put into the result first, to which oneDNN then adds.

@@ -13,7 +13,7 @@ namespace {
 struct Planes {
   Ints outer, outer_strides, inner, inner_strides;
   int64_t count = 1;
-  Planes(const Tensor& tensor, size_t pooled) {
+  Planes(const TensorBase& tensor, size_t pooled) {
     auto rank = static_cast<size_t>(tensor.dim());
     for (size_t dim = 0; dim < rank; ++dim) {
       bool in = dim + pooled >= rank;
@@ -102,7 +102,7 @@ std::vector<Window> even_windows(int64_t size, int64_t count) {
   return windows;
 }
 
-void max_pool(const Tensor& self, const Windows& windows, const Tensor& out, const Tensor& indices) {
+void max_pool(const TensorBase& self, const Windows& windows, const TensorBase& out, const TensorBase& indices) {
   Planes source(self, windows.size()), target(out, windows.size());
   with_element_type(self.dtype(), [&]<typename T>() {
     using Wide = decltype(widen(T()));
@@ -126,7 +126,7 @@ void max_pool(const Tensor& self, const Windows& windows, const Tensor& out, con
   });
 }
 
-void average_pool(const Tensor& self, const Windows& windows, int64_t divisor, const Tensor& out) {
+void average_pool(const TensorBase& self, const Windows& windows, int64_t divisor, const TensorBase& out) {
   Planes source(self, windows.size()), target(out, windows.size());
   with_element_type(self.dtype(), [&]<typename T>() {
     using Wide = decltype(widen(T()));
@@ -142,12 +142,12 @@ void average_pool(const Tensor& self, const Windows& windows, int64_t divisor, c
   });
 }
 
-void average_pool_backward(const Tensor& grad, const Windows& windows, int64_t divisor, const Tensor& out) {
+void average_pool_backward(const TensorBase& grad, const Windows& windows, int64_t divisor, const TensorBase& out) {
   Planes source(out, windows.size()), target(grad, windows.size());
   with_element_type(grad.dtype(), [&]<typename T>() {
     using Wide = decltype(widen(T()));
     // Halves are added up in float32 and rounded once.
-    Tensor wide = std::is_same_v<T, Wide> ? out : core::allocate(out.sizes(), out.strides(), kFloat32, kCPU);
+    TensorBase wide = std::is_same_v<T, Wide> ? out : core::allocate_base(out.sizes(), out.strides(), kFloat32, kCPU);
     const T* from = grad.data<T>();
     Wide* to = wide.data<Wide>();
     Strided all(wide);

@@ -11,7 +11,7 @@ enum class Write { Add, Replace };
 
 // Each line along `dim` is one thread's, so that writes to one place keep their order.
 template <Write write, typename Index, typename Source, typename Sum>
-void write_lines(const Tensor& index, const Tensor& src, Sum* out, const Strided& target, size_t dim) {
+void write_lines(const TensorBase& index, const TensorBase& src, Sum* out, const Strided& target, size_t dim) {
   Strided picks(index), source(src);
   const Index* pick = index.data<Index>();
   const Source* from = src.data<Source>();
@@ -40,7 +40,8 @@ void write_lines(const Tensor& index, const Tensor& src, Sum* out, const Strided
 }
 
 template <Write write>
-void write_all(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, const Tensor& out) {
+void write_all(const TensorBase& self, int64_t dim, const TensorBase& index, const TensorBase& src,
+               const TensorBase& out) {
   Strided target(out);
   auto along = static_cast<size_t>(dim);
   TENON_ASSERT(along < target.sizes.size(), "dimension {} of {}", dim, out.description());
@@ -53,7 +54,7 @@ void write_all(const Tensor& self, int64_t dim, const Tensor& index, const Tenso
         write_lines<write, int64_t, T, Sum>(index, src, sums, place, along);
     };
     if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) {
-      Tensor wide = core::allocate(out.sizes(), core::contiguous_strides(out.sizes()), kFloat32, kCPU);
+      TensorBase wide = core::allocate_base(out.sizes(), core::contiguous_strides(out.sizes()), kFloat32, kCPU);
       Strided place(wide);
       copy_elements(self.data<T>(), Strided(self), wide.data<float>(), place);
       lines(wide.data<float>(), place);
@@ -67,11 +68,13 @@ void write_all(const Tensor& self, int64_t dim, const Tensor& index, const Tenso
 
 }  // namespace
 
-void scatter_add(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, const Tensor& out) {
+void scatter_add(const TensorBase& self, int64_t dim, const TensorBase& index, const TensorBase& src,
+                 const TensorBase& out) {
   write_all<Write::Add>(self, dim, index, src, out);
 }
 
-void scatter(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, const Tensor& out) {
+void scatter(const TensorBase& self, int64_t dim, const TensorBase& index, const TensorBase& src,
+             const TensorBase& out) {
   write_all<Write::Replace>(self, dim, index, src, out);
 }
 

@@ -9,8 +9,8 @@
 namespace tenon::kernels {
 namespace {
 
-Tensor make(const Ints& sizes, Dtype dtype) {
-  return core::allocate(sizes.span(), core::contiguous_strides(sizes.span()).span(), dtype, kCPU);
+TensorBase make(const Ints& sizes, Dtype dtype) {
+  return core::allocate_base(sizes.span(), core::contiguous_strides(sizes.span()).span(), dtype, kCPU);
 }
 
 template <typename T>
@@ -27,7 +27,7 @@ bool before(T a, T b) {
 
 // The elements in row-major order, halves widened.
 template <typename T>
-auto flat_elements(const Tensor& self) {
+auto flat_elements(const TensorBase& self) {
   Strided source(self);
   const T* data = self.data<T>();
   using Wide = decltype(widen(*data));
@@ -40,7 +40,7 @@ auto flat_elements(const Tensor& self) {
 
 }  // namespace
 
-Tensor nonzero(const Tensor& self) {
+TensorBase nonzero(const TensorBase& self) {
   auto rank = static_cast<size_t>(self.dim());
   std::vector<int64_t> found;
   with_element_type(self.dtype(), [&]<typename T>() {
@@ -61,12 +61,12 @@ Tensor nonzero(const Tensor& self) {
     }
   });
   auto count = static_cast<int64_t>(rank == 0 ? found.size() : found.size() / rank);
-  Tensor result = make(Ints{count, self.dim()}, kInt64);
+  TensorBase result = make(Ints{count, self.dim()}, kInt64);
   if (rank > 0) std::copy(found.begin(), found.end(), result.data<int64_t>());
   return result;
 }
 
-Distinct unique(const Tensor& self, bool return_inverse, bool return_counts) {
+Distinct unique(const TensorBase& self, bool return_inverse, bool return_counts) {
   Distinct distinct;
   Strided source(self);
   distinct.inverse = make(return_inverse ? Ints(self.sizes()) : Ints{0}, kInt64);
@@ -92,7 +92,7 @@ Distinct unique(const Tensor& self, bool return_inverse, bool return_counts) {
   return distinct;
 }
 
-Tensor repeated_positions(const Tensor& repeats) {
+TensorBase repeated_positions(const TensorBase& repeats) {
   int64_t length = repeats.sizes()[0], stride = repeats.strides()[0], total = 0;
   auto times = [&](int64_t at) {
     return repeats.dtype() == kInt32 ? int64_t{repeats.data<int32_t>()[at * stride]}
@@ -102,7 +102,7 @@ Tensor repeated_positions(const Tensor& repeats) {
     TENON_CHECK(times(at) >= 0, "[repeat_interleave] expected repeats of at least 0, got {}", times(at));
     total += times(at);
   }
-  Tensor result = make(Ints{total}, kInt64);
+  TensorBase result = make(Ints{total}, kInt64);
   int64_t* out = result.data<int64_t>();
   for (int64_t at = 0; at < length; ++at) out = std::fill_n(out, times(at), at);
   return result;

@@ -24,7 +24,8 @@ struct Before {
 };
 
 template <typename T>
-void sort_lines(const Tensor& self, size_t dim, bool descending, const Tensor& values, const Tensor& indices) {
+void sort_lines(const TensorBase& self, size_t dim, bool descending, const TensorBase& values,
+                const TensorBase& indices) {
   Strided source(self), target(values), places(indices);
   int64_t length = source.sizes[dim], kept = target.sizes[dim];
   if (target.count == 0) return;
@@ -58,7 +59,7 @@ void sort_lines(const Tensor& self, size_t dim, bool descending, const Tensor& v
 
 }  // namespace
 
-void sort(const Tensor& self, int64_t dim, bool descending, const Tensor& values, const Tensor& indices) {
+void sort(const TensorBase& self, int64_t dim, bool descending, const TensorBase& values, const TensorBase& indices) {
   with_element_type(self.dtype(),
                     [&]<typename T>() { sort_lines<T>(self, static_cast<size_t>(dim), descending, values, indices); });
 }

@@ -21,7 +21,7 @@ bool is_nan(T value) {
 struct Strided {
   Ints sizes, strides;
   int64_t count = 1;
-  explicit Strided(const Tensor& tensor) : sizes(tensor.sizes()), strides(tensor.strides()) {
+  explicit Strided(const TensorBase& tensor) : sizes(tensor.sizes()), strides(tensor.strides()) {
     if (sizes.empty()) {
       sizes.push_back(1);
       strides.push_back(0);

@@ -17,7 +17,7 @@ const Tensor& given(const Arguments& arguments, std::string_view name) {
 OPS(data_dependent) {
   op("nonzero(Tensor self) -> Tensor")
       .dynamic_kernel(
-          [](const Arguments& arguments) { return std::vector{kernels::nonzero(arguments.tensor("self"))}; })
+          [](const Arguments& arguments) { return std::vector{Tensor(kernels::nonzero(arguments.tensor("self")))}; })
       .shape([](const Arguments& arguments) {
         const Tensor& self = given(arguments, "self");
         return std::vector{TensorMeta::contiguous(SymInts{new_dynamic_size(0, self.numel()), SymInt(self.dim())},
@@ -33,7 +33,7 @@ OPS(data_dependent) {
       .dynamic_kernel([](const Arguments& arguments) {
         auto [values, inverse, counts] = kernels::unique(arguments.tensor("self"), arguments.boolean("return_inverse"),
                                                          arguments.boolean("return_counts"));
-        return std::vector{values, inverse, counts};
+        return std::vector{Tensor(values), Tensor(inverse), Tensor(counts)};
       })
       .shape([](const Arguments& arguments) {
         const Tensor& self = given(arguments, "self");
@@ -53,7 +53,7 @@ OPS(data_dependent) {
   // Each position as often as its number says; then, elements at those positions.
   op("_repeated_positions(Tensor repeats, *, SymInt? output_size=None) -> Tensor")
       .dynamic_kernel([](const Arguments& arguments) {
-        Tensor positions = kernels::repeated_positions(arguments.tensor("repeats"));
+        Tensor positions(kernels::repeated_positions(arguments.tensor("repeats")));
         const dispatch::Value& size = arguments["output_size"];
         TENON_CHECK(size.is_none() || size.integer() == positions.sizes()[0],
                     "[repeat_interleave] expected an output_size of {}, the sum of the repeats, got {}",

@@ -240,8 +240,11 @@ OPS(indexing) {
       .with_inplace();
   op("_index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor")
       .kernel([](const Arguments& arguments, std::span<Tensor> outputs) {
-        kernels::index_put(arguments.tensor("self"), arguments["indices"].optional_tensors(),
-                           arguments.tensor("values"), arguments.boolean("accumulate"), outputs[0]);
+        std::vector<TensorBase> indices;
+        for (const std::optional<Tensor>& index : arguments["indices"].optional_tensors())
+          indices.push_back(index.value_or(Tensor()));
+        kernels::index_put(arguments.tensor("self"), indices, arguments.tensor("values"),
+                           arguments.boolean("accumulate"), outputs[0]);
       })
       .shape(index_put_shape)
       .grad("self", saves("indices"),

@@ -1,5 +1,5 @@
-# cmake -DBUILD=… -DSOURCE=… -P run.cmake: installs the build to a prefix of its own, then configures, builds and runs the
-# outside project against it.
+# cmake -DBUILD=… -DSOURCE=… -P run.cmake: installs the build to a prefix of its own, then configures, builds and runs
+# the outside project against it.
 set(prefix ${BUILD}/install_test/prefix)
 set(consumer ${BUILD}/install_test/build)
 file(REMOVE_RECURSE ${BUILD}/install_test)

@@ -412,7 +412,7 @@ std::string difference(const Tensor& got, const Tensor& expected, const Closenes
   Dtype dtype = expected.dtype();
   double epsilon = epsilon_of(dtype);
   // A product of two such numbers, or a sum of products, may overflow on the way.
-  bool overflows = closeness.combines && closeness.terms > 1 && closeness.scale > 1e18;
+  bool overflows = closeness.combines && closeness.scale > 1e18;
   return compare(got, expected, [&](int64_t position, double value) {
     if (!std::isfinite(value)) return overflows ? std::numeric_limits<double>::infinity() : 0.0;
     double terms = static_cast<double>(closeness.terms) + 1;

@@ -1,4 +1,4 @@
-"""The report of the benchmarks: bench_test.py PATH_OF_BENCH. What is measured is not judged here, only how it is told."""
+"""The report of the benchmarks: bench_test.py PATH_OF_BENCH. Judged is not what is measured but how it is told."""
 import json
 import os
 import subprocess
@@ -36,7 +36,8 @@ class BenchReport(unittest.TestCase):
         self.assertIn("unknown option --jsno: expected --json FILE, --list or words", done.stderr)
 
     def test_a_folder_that_cannot_be_written(self):
-        done = subprocess.run([BENCH, "--json", "/nowhere/bench.json", "no such benchmark"], capture_output=True, text=True)
+        done = subprocess.run([BENCH, "--json", "/nowhere/bench.json", "no such benchmark"], capture_output=True,
+                              text=True)
         self.assertEqual(done.returncode, 1)
         self.assertIn("cannot write /nowhere/bench.json", done.stderr)
 

@@ -18,11 +18,13 @@ class CheckIncludes(unittest.TestCase):
         os.makedirs(os.path.join(self.root, "tools"))
         shutil.copy(os.path.join(ROOT, "tools", "rooms.txt"), os.path.join(self.root, "tools"))
         self.write("include/tenon/support/error.h", "#include <string>\n")
-        self.write("include/tenon/core/tensor.h", "#include <tenon/sym/expr.h>\n#include <tenon/generated/tensor_methods.h>\n")
+        self.write("include/tenon/core/tensor.h",
+                   "#include <tenon/sym/expr.h>\n#include <tenon/generated/tensor_methods.h>\n")
         self.write("include/tenon/sym/expr.h", "#include <tenon/support/error.h>\n")
         self.write("include/tenon/tenon.h", "#include <tenon/core/tensor.h>\n#include <tenon/generated/ops.h>\n")
         self.write("src/loop/verify.h", "")
-        self.write("src/loop/verify.cpp", '#include "verify.h"\n#include "loop/verify.h"\n#include <tenon/core/tensor.h>\n')
+        self.write("src/loop/verify.cpp",
+                   '#include "verify.h"\n#include "loop/verify.h"\n#include <tenon/core/tensor.h>\n')
 
     def write(self, path, text):
         path = os.path.join(self.root, path)
@@ -78,13 +80,20 @@ class CheckIncludes(unittest.TestCase):
         self.write("src/codegen/llvm/emit.cpp", '#include <llvm/IR/IRBuilder.h>\n#include "llvm/IR/Module.h"\n')
         self.assertEqual(self.run_tool()[0], 0)
         self.write("src/codegen/compile.cpp", "#include <llvm/IR/IRBuilder.h>\n")
-        self.assert_refused("src/codegen/compile.cpp:1: <llvm/IR/IRBuilder.h> may be included in src/codegen/llvm/ only")
+        self.assert_refused("src/codegen/compile.cpp:1: <llvm/IR/IRBuilder.h> "
+                            "may be included in src/codegen/llvm/ only")
 
     def test_onednn_in_kernels_only(self):
         self.write("src/kernels/matmul.cpp", "#include <dnnl.hpp>\n")
         self.assertEqual(self.run_tool()[0], 0)
         self.write("src/runtime/plan.cpp", "#include <dnnl.hpp>\n")
         self.assert_refused("src/runtime/plan.cpp:1: <dnnl.hpp> may be included in src/kernels/ only")
+
+    def test_json_in_sources_only(self):
+        self.write("src/runtime/plan.cpp", "#include <nlohmann/json.hpp>\n")
+        self.assertEqual(self.run_tool()[0], 0)
+        self.write("src/runtime/plan.h", "#include <nlohmann/json.hpp>\n")
+        self.assert_refused("src/runtime/plan.h:1: <nlohmann/json.hpp> may be included in .cpp files only")
 
     def test_circle_in_the_table(self):
         with open(os.path.join(self.root, "tools", "rooms.txt"), "w", encoding="utf-8") as file:

@@ -33,7 +33,8 @@ class Demo(unittest.TestCase):
         last = self.done.stdout.splitlines()[-1]
         self.assertTrue(last.startswith("demo: "), last)
         values = dict(word.split("=") for word in last.split()[1:])
-        self.assertEqual(list(values), ["max_rel_diff", "compiles", "launches_eager", "launches_compiled", "cold_ms", "warm_ms"])
+        self.assertEqual(list(values), ["max_rel_diff", "compiles", "launches_eager", "launches_compiled", "cold_ms",
+                                        "warm_ms"])
         numbers = {name: float(value) for name, value in values.items()}
         self.assertLessEqual(numbers["max_rel_diff"], 1e-5)
         self.assertEqual(numbers["compiles"], 2)

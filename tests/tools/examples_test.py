@@ -64,7 +64,8 @@ class Examples(unittest.TestCase):
         self.folder.cleanup()
 
     def run_tool(self, *arguments):
-        return subprocess.run([sys.executable, str(TOOL), *map(str, arguments), "--root", str(self.root)], capture_output=True, text=True)
+        return subprocess.run([sys.executable, str(TOOL), *map(str, arguments), "--root", str(self.root)],
+                              capture_output=True, text=True)
 
     def check(self):
         done = self.run_tool("check", self.header)

@@ -46,14 +46,16 @@ class Seeds(unittest.TestCase):
                          "seeds: 000 0/42 001 1/63 002 1/32 003 0/22 004 0/148")
 
     def test_leading_test_is_the_same_case(self):
-        self.assertIn("001 1/63", self.last(suite("TestCompiledAutograd", test("test_basic", "compiled_autograd_a_test.cpp"))))
+        self.assertIn("001 1/63", self.last(suite("TestCompiledAutograd",
+                                                  test("test_basic", "compiled_autograd_a_test.cpp"))))
 
     def test_failed_and_skipped_do_not_count(self):
         output = self.count(suite("TestCompiledAutograd",
                                   test("basic", "compiled_autograd_a_test.cpp", failures=[{"failure": "no"}]),
                                   test("cache_hit", "compiled_autograd_a_test.cpp", result="SKIPPED")))
         self.assertIn("001 0/63", output.splitlines()[-1])
-        self.assertIn("failed or skipped:\n    TestCompiledAutograd.basic\n    TestCompiledAutograd.cache_hit\n", output)
+        self.assertIn("failed or skipped:\n    TestCompiledAutograd.basic\n    TestCompiledAutograd.cache_hit\n",
+                      output)
 
     def test_says_what_cases_wait_for(self):
         output = self.count()

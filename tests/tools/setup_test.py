@@ -49,7 +49,8 @@ class Setup(unittest.TestCase):
     def test_root_installs_what_is_missing_and_no_more(self):
         done, commands = self.run_setup(missing="libz3-dev libdnnl-dev python3-numpy")
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertEqual(commands, ["apt-get update -q", "apt-get install -y --no-install-recommends libdnnl-dev libz3-dev"])
+        self.assertEqual(commands,
+                         ["apt-get update -q", "apt-get install -y --no-install-recommends libdnnl-dev libz3-dev"])
 
     def test_parts_ask_for_more(self):
         done, commands = self.run_setup("reference", missing="python3-numpy")

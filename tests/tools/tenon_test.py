@@ -78,7 +78,8 @@ class Tool(unittest.TestCase):
             done = run("kernel", path, TENON_DEBUG_DIR=os.path.join(folder, "debug"))
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertIn("kernel double_it", done.stdout)
-            assembly = [line.split(": ")[1].strip() for line in done.stdout.splitlines() if line.startswith("assembly")][0]
+            assembly = [line.split(": ")[1].strip() for line in done.stdout.splitlines()
+                        if line.startswith("assembly")][0]
             with open(assembly, encoding="utf-8") as file:
                 self.assertIn("ret", file.read())
             with open(path, "w", encoding="utf-8") as file:
@@ -104,7 +105,8 @@ class Tool(unittest.TestCase):
                 file.write("keep me")
             done = run("cache", TENON_CACHE=cache)
             self.assertEqual(done.returncode, 0, done.stderr)
-            size = sum(os.path.getsize(os.path.join(cache, name)) for name in os.listdir(cache) if name.endswith(".tenon"))
+            size = sum(os.path.getsize(os.path.join(cache, name)) for name in os.listdir(cache)
+                       if name.endswith(".tenon"))
             self.assertEqual(done.stdout, f"folder: {cache}\nentries: 1\nbytes: {size}\n")
             self.assertIn("removed: 1\n", run("cache", "clear", TENON_CACHE=cache).stdout)
             self.assertEqual(os.listdir(cache), ["notes.txt"])

@@ -210,28 +210,38 @@ constexpr const char* kNotice =
     "// Written by tools/generate_api from the rows of the operators. Do not edit.\n"
     "// In the examples `x` and `y` are float32 tensors [2, 3], and `out` is one to be written.\n";
 
+Family begin_family(const std::string& name) {
+  return {name,
+          std::string(kNotice) +
+              "#pragma once\n\n#include <tenon/core/random.h>\n#include <tenon/core/tensor.h>\n\n"
+              "#include <cstdint>\n#include <limits>\n#include <optional>\n#include <string>\n"
+              "#include <string_view>\n#include <tuple>\n#include <vector>\n\nnamespace tenon {\n",
+          kNotice + fmt::format("#include <tenon/generated/ops/{}.h>\n\n#include <tenon/dispatch/call.h>\n\n"
+                                "namespace tenon {{\n",
+                                name)};
+}
+
 }  // namespace
 
 Api generate(const std::vector<Row>& rows) {
   Api api;
   api.tensor_methods = std::string(kNotice) + "// Included inside `class Tensor`.\n";
-  api.ops_header = std::string(kNotice) +
-                   "#pragma once\n\n#include <tenon/core/random.h>\n#include <tenon/core/tensor.h>\n\n"
-                   "#include <cstdint>\n#include <limits>\n#include <optional>\n#include <string>\n"
-                   "#include <string_view>\n#include <tuple>\n#include <vector>\n\nnamespace tenon {\n";
-  api.ops_source = std::string(kNotice) +
-                   "#include <tenon/generated/ops.h>\n\n#include <tenon/dispatch/call.h>\n\nnamespace tenon {\n";
+  api.ops_header = std::string(kNotice) + "#pragma once\n\n";
   Duplicates duplicates;
   std::string section;
   for (const Row& row : rows) {
     // The file's name alone: the output must not depend on where the sources lie.
-    const std::string file = std::filesystem::path(row.file).filename().string();
-    const std::string title = "\n// " + (row.family.empty() ? file : row.family + " (" + file + ")") + "\n";
+    const std::filesystem::path file = std::filesystem::path(row.file).filename();
+    if (api.families.empty() || api.families.back().name != file.stem())
+      api.families.push_back(begin_family(file.stem().string()));
+    Family& family = api.families.back();
+    const std::string title =
+        "\n// " + (row.family.empty() ? file.string() : row.family + " (" + file.string() + ")") + "\n";
     if (title != section) {
       section = title;
       api.tensor_methods += title;
-      api.ops_header += title;
-      api.ops_source += title;
+      family.header += title;
+      family.source += title;
     }
     std::vector<Function> functions;
     try {
@@ -249,15 +259,18 @@ Api generate(const std::vector<Row>& rows) {
         return "// " + function.schema.str() + (example.empty() ? "" : "\n//   " + example) + "\n" + function.result +
                " " + function.name + "(";
       };
-      api.ops_header += head(false) + parameter_list(function, 0, Defaults::Shown) + ");\n";
-      api.ops_source += function_body(function);
+      family.header += head(false) + parameter_list(function, 0, Defaults::Shown) + ");\n";
+      family.source += function_body(function);
       if (!function.method) continue;
       api.tensor_methods += head(true) + parameter_list(function, 1, Defaults::Shown) + ") const;\n";
-      api.ops_source += method_body(function);
+      family.source += method_body(function);
     }
   }
-  api.ops_header += "\n}  // namespace tenon\n";
-  api.ops_source += "\n}  // namespace tenon\n";
+  for (Family& family : api.families) {
+    family.header += "\n}  // namespace tenon\n";
+    family.source += "\n}  // namespace tenon\n";
+    api.ops_header += fmt::format("#include <tenon/generated/ops/{}.h>\n", family.name);
+  }
   return api;
 }
 

@@ -9,10 +9,18 @@
 
 namespace tenon::generate_api {
 
+// The functions of the rows of one source, and the bodies of their methods: a new row rebuilds what uses its family,
+// and the bodies of several are compiled at once.
+struct Family {
+  std::string name;    // of the source, without its folder and ending
+  std::string header;  // ops/<name>.h
+  std::string source;  // ops_<name>.cpp
+};
+
 struct Api {
   std::string tensor_methods;  // tensor_methods.h, included inside `class Tensor`
-  std::string ops_header;      // ops.h
-  std::string ops_source;      // ops.cpp
+  std::string ops_header;      // ops.h, which includes the families' headers
+  std::vector<Family> families;
 };
 
 // Two rows that define the same operator, or whose C++ functions could not be told apart, are an Error that names both.

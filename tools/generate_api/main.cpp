@@ -15,8 +15,9 @@ constexpr const char* kHelp =
     "\n"
     "Reads the rows op(\"...schema...\") of the given sources and writes the C++ API of the operators:\n"
     "  <include folder>/tensor_methods.h   methods, to be included inside class Tensor\n"
-    "  <include folder>/ops.h              free functions\n"
-    "  <source folder>/ops.cpp             the bodies of both\n"
+    "  <include folder>/ops/<file>.h       free functions of the rows of a source\n"
+    "  <include folder>/ops.h              all of them\n"
+    "  <source folder>/ops_<file>.cpp      the bodies of the functions and methods of a source\n"
     "A file whose content would not change is left alone.\n"
     "\n"
     "  --out <folder>         where the headers go\n"
@@ -79,11 +80,14 @@ void run(const Options& options) {
     for (Row& row : scan(file, read_file(file))) rows.push_back(std::move(row));
   }
   const Api api = generate(rows);
-  make_folder(options.out);
+  make_folder(options.out + "/ops");
   make_folder(options.source_out);
   write_if_changed(options.out + "/tensor_methods.h", api.tensor_methods);
   write_if_changed(options.out + "/ops.h", api.ops_header);
-  write_if_changed(options.source_out + "/ops.cpp", api.ops_source);
+  for (const Family& family : api.families) {
+    write_if_changed(fmt::format("{}/ops/{}.h", options.out, family.name), family.header);
+    write_if_changed(fmt::format("{}/ops_{}.cpp", options.source_out, family.name), family.source);
+  }
 }
 
 }  // namespace

@@ -22,7 +22,8 @@ import views
 from table import Table
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-FAMILIES = {"pointwise": pointwise, "reductions": reductions, "views": views, "factories": factories, "products": products,
+FAMILIES = {"pointwise": pointwise, "reductions": reductions, "views": views, "factories": factories,
+            "products": products,
             "indexing": indexing, "rearrange": rearrange, "moments": moments, "images": images}
 # tests/ops/value_table_test.cpp looks at the properties of these instead.
 RANDOM = {"rand", "randn", "rand_like", "randn_like", "randint", "randint.low"}
@@ -52,7 +53,8 @@ def main():
             print(f"{path.relative_to(ROOT)}: {len(table.cases)} cases")
     missing = sorted(set(rows()) - covered - RANDOM)
     unknown = sorted(covered - set(rows()))
-    for problem, names in (("rows without a case", missing), ("cases of no row", unknown), ("tables that would change", stale)):
+    for problem, names in (("rows without a case", missing), ("cases of no row", unknown),
+                           ("tables that would change", stale)):
         if names:
             print(f"tools/reference: {problem}: {', '.join(names)}", file=sys.stderr)
     return 1 if missing or unknown or stale else 0

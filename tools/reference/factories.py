@@ -64,5 +64,6 @@ def write(table):
         values = np.linspace(float(start), float(end), steps)
         bound = np.abs(values) * 2.0**-22 + max(abs(start), abs(end)) * 2.0**-23 * 2
         table.add("linspace", Array("float32", values), bound, start=start, end=end, steps=steps)
-        table.add("linspace", Array("float64", values), bound * 2.0**-29, start=start, end=end, steps=steps, dtype="float64")
+        table.add("linspace", Array("float64", values), bound * 2.0**-29, start=start, end=end, steps=steps,
+                  dtype="float64")
     table.add("linspace", Array("int64", [0, 2, 5, 7, 10]), start=0, end=10, steps=5, dtype="int64")

@@ -12,7 +12,8 @@ def ints(values, dtype="int64"):
 
 def at(index):
     """The same index for NumPy."""
-    return tuple(slice(None) if each is None else each.values if each.dtype == "bool" else each.values.astype(np.int64) for each in index)
+    return tuple(slice(None) if each is None else each.values if each.dtype == "bool"
+                 else each.values.astype(np.int64) for each in index)
 
 
 CASES = [
@@ -75,7 +76,8 @@ def puts(table):
         for dtype in ORDER if len(shape) == 2 and index[0] is not None else ("float32", "int64"):
             x = draw("index_put", dtype, shape)
             part = x.values[at(index)].shape
-            for values in (draw("index_put values", dtype, part), draw("index_put values", dtype, part[-1:]), draw("index_put values", dtype, ())):
+            for values in (draw("index_put values", dtype, part), draw("index_put values", dtype, part[-1:]),
+                           draw("index_put values", dtype, ())):
                 if values.values.ndim and values.shape[0] != part[-1]:
                     continue
                 whole = x.values.astype(np.float32) if dtype in ("float16", "bfloat16") else x.values.copy()
@@ -89,7 +91,8 @@ def puts(table):
                 np.add.at(whole, at(index), values.values.astype(whole.dtype))
                 near = "ulp 2" if dtype in FLOATS else "exact"
                 for operator in ("_index_put", "index_put"):
-                    table.add(operator, Array(dtype, whole), near, self=x.strided(list(range(len(shape)))), indices=index, values=values, accumulate=True)
+                    table.add(operator, Array(dtype, whole), near, self=x.strided(list(range(len(shape)))),
+                              indices=index, values=values, accumulate=True)
     for shape in ((5,), (3, 4), (2, 3, 4)):
         for index in masks(shape):
             x = draw("index_put", "float32", shape)
@@ -101,18 +104,22 @@ def puts(table):
     for dtype in ORDER:
         for shape, dim, index in (((3, 4), 0, [2, 0, 2]), ((3, 4), 1, [3, 1]), ((3, 4), -1, []), ((5,), 0, [0, 0, 4])):
             x, at_ = draw("index_select", dtype, shape), ints(index, "int32" if dtype == "float16" else "int64")
-            table.add("index_select", Array(dtype, np.take(x.values, at_.values.astype(np.int64), axis=dim)), self=x.strided(list(range(len(shape)))),
+            table.add("index_select", Array(dtype, np.take(x.values, at_.values.astype(np.int64), axis=dim)),
+                      self=x.strided(list(range(len(shape)))),
                       dim=dim, index=at_)
             if dtype == "bool":
                 continue
-            source = draw("index_add", dtype, tuple(len(index) if d == dim % len(shape) else n for d, n in enumerate(shape)))
+            source = draw("index_add", dtype, tuple(len(index) if d == dim % len(shape) else n for d,
+                                                    n in enumerate(shape)))
             for alpha in (1, 2):
                 whole = x.wide().copy()
                 where = [slice(None)] * len(shape)
                 where[dim] = at_.values.astype(np.int64)
-                np.add.at(whole, tuple(where), convert(source.wide() * whole.dtype.type(alpha), dtype).astype(whole.dtype))
+                np.add.at(whole, tuple(where), convert(source.wide() * whole.dtype.type(alpha),
+                                                       dtype).astype(whole.dtype))
                 more = {} if alpha == 1 else {"alpha": alpha}
-                table.add("index_add", Array(dtype, whole), "ulp 2" if dtype in FLOATS else "exact", self=x, dim=dim, index=at_, source=source, **more)
+                table.add("index_add", Array(dtype, whole), "ulp 2" if dtype in FLOATS else "exact", self=x, dim=dim,
+                          index=at_, source=source, **more)
     table.add("index_select", Array("float32", 2.5), self=Array("float32", 2.5), dim=0, index=ints(0))
     for dtype in ORDER:
         x, src = draw("scatter", dtype, (3, 4)), draw("scatter src", dtype, (3, 4))
@@ -141,7 +148,8 @@ def counted(table):
         for operator in ("_unique2", "unique"):
             values, inverse, counts = np.unique(y.values, return_inverse=True, return_counts=True)
             none = ints(np.zeros(0))
-            table.add(operator, [Array(dtype, values), ints(inverse.reshape(3, 4)), ints(counts)], self=y, return_inverse=True, return_counts=True)
+            table.add(operator, [Array(dtype, values), ints(inverse.reshape(3, 4)), ints(counts)], self=y,
+                      return_inverse=True, return_counts=True)
             table.add(operator, [Array(dtype, values), none, ints(counts)], self=y.strided([0, 1]), return_counts=True)
             table.add(operator, [Array(dtype, values), none, none], self=y)
     table.add("nonzero", ints(np.zeros((1, 0))), self=Array("float32", 2.0))
@@ -151,16 +159,19 @@ def counted(table):
     special = Array("float64", [np.nan, 1.0, -np.inf, np.nan, 1.0, np.inf])
     values, counts = np.unique(special.values, return_counts=True, equal_nan=False)
     table.add("_unique2", [Array("float64", values), ints(np.zeros(0)), ints(counts)], self=special, return_counts=True)
-    table.add("_unique2", [Array("float32", []), ints(np.zeros((0, 2))), ints([])], self=Array("float32", np.zeros((0, 2))), return_inverse=True,
+    table.add("_unique2", [Array("float32", []), ints(np.zeros((0, 2))), ints([])],
+              self=Array("float32", np.zeros((0, 2))), return_inverse=True,
               return_counts=True)
     for repeats in ([1, 0, 3], [0, 0, 0], [2, 2, 2]):
         for dtype in ("int64", "int32"):
             table.add("_repeated_positions", ints(np.repeat(np.arange(3), repeats)), repeats=ints(repeats, dtype))
         x = draw("repeat_interleave", "float32", (3, 2))
-        table.add("repeat_interleave.self_Tensor", Array("float32", np.repeat(x.values, repeats, axis=0)), self=x, repeats=ints(repeats), dim=0)
+        table.add("repeat_interleave.self_Tensor", Array("float32", np.repeat(x.values, repeats, axis=0)), self=x,
+                  repeats=ints(repeats), dim=0)
         table.add("repeat_interleave.self_Tensor", Array("float32", np.repeat(x.values.reshape(-1)[:3], repeats)),
                   self=Array("float32", x.values.reshape(-1)[:3]), repeats=ints(repeats))
-    table.add("repeat_interleave.self_Tensor", Array("float32", np.repeat(x.values, 2, axis=1)), self=x, repeats=ints([2]), dim=-1)
+    table.add("repeat_interleave.self_Tensor", Array("float32", np.repeat(x.values, 2, axis=1)), self=x,
+              repeats=ints([2]), dim=-1)
     table.add("_repeated_positions", ints([0, 2, 2]), repeats=ints([1, 0, 2]), output_size=3)
 
 

@@ -35,14 +35,17 @@ def places(table):
                 table.add("arg" + name, Array("int64", place(x.values)), self=x)
         for dtype in FLOATS:
             x = Array(dtype, [[1, np.nan, 3, np.nan], [np.inf, 0, np.inf, 1], [-np.inf, 2, -3, -np.inf]])
-            table.add(name + ".dim", [Array(dtype, value(x.values, axis=1)), Array("int64", place(x.values, axis=1))], self=x, dim=1)
+            table.add(name + ".dim", [Array(dtype, value(x.values, axis=1)), Array("int64", place(x.values, axis=1))],
+                      self=x, dim=1)
         table.add(name + ".dim", [Array("float32", 2.5), Array("int64", 0)], self=Array("float32", 2.5), dim=0)
-        table.add("arg" + name, Array("int64", np.full((1, 1), place(np.arange(6).reshape(2, 3)))), self=Array("float32", np.arange(6).reshape(2, 3)),
+        table.add("arg" + name, Array("int64", np.full((1, 1), place(np.arange(6).reshape(2, 3)))),
+                  self=Array("float32", np.arange(6).reshape(2, 3)),
                   keepdim=True)
         table.add(name, Array("float32", np.nan), self=Array("float32", [1.0, np.nan]))
         for dtype in ORDER:
             a, b = draw(name + " a", dtype, (2, 3)), draw(name + " b", dtype, (3,))
-            table.add(name + ".other", Array(dtype, {"max": np.maximum, "min": np.minimum}[name](a.values, b.values)), self=a, other=b)
+            table.add(name + ".other", Array(dtype, {"max": np.maximum, "min": np.minimum}[name](a.values, b.values)),
+                      self=a, other=b)
 
 
 def products(table):
@@ -60,17 +63,20 @@ def products(table):
                 table.add("_prod", Array(result, expected), distance, self=x, dim=[dim], **more)
                 table.add("prod.dim_int", Array(result, expected), distance, self=x, dim=dim, **more)
             expected = np.prod(values)
-            table.add("prod", Array(result, expected), loosely(expected, dtype, 0) if dtype in FLOATS else "exact", self=x)
+            table.add("prod", Array(result, expected), loosely(expected, dtype, 0) if dtype in FLOATS else "exact",
+                      self=x)
     x = draw("prod", "int32", (2, 3))
     table.add("prod", Array("float64", np.prod(x.values.astype(np.float64))), self=x, dtype="float64")
     for values, total in (([1, np.nan, 0], np.nan), ([np.inf, 2, -1], -np.inf), ([np.inf, 0, 3], np.nan)):
         table.add("prod", Array("float32", total), self=Array("float32", values))
-    table.add("_prod", Array("float32", np.prod(np.full((2, 3), 1.5))), loosely(11.4, "float32"), self=Array("float32", np.full((2, 3), 1.5)), dim=None)
+    table.add("_prod", Array("float32", np.prod(np.full((2, 3), 1.5))), loosely(11.4, "float32"),
+              self=Array("float32", np.full((2, 3), 1.5)), dim=None)
 
 
 def moments(table):
     for dtype in FLOATS:
-        for shape, dim in [((7,), None), ((3, 5), [1]), ((3, 5), [0]), ((2, 3, 4), [0, 2]), ((2, 3, 4), [-2]), ((2, 70), [1]), ((3, 1), [1])]:
+        for shape, dim in [((7,), None), ((3, 5), [1]), ((3, 5), [0]), ((2, 3, 4), [0, 2]), ((2, 3, 4), [-2]),
+                           ((2, 70), [1]), ((3, 1), [1])]:
             x = draw("var", dtype, shape)
             v = x.values.astype(np.float64)
             axis = None if dim is None else tuple(dim)
@@ -89,9 +95,12 @@ def moments(table):
                 near, near_root = loosely(variance, dtype, 0.1), loosely(np.sqrt(variance), dtype, 0.1)
                 middle = loosely(mean, dtype)
                 table.add("var.correction", Array(dtype, variance), near, self=x, **more)
-                table.add("std.correction", Array(dtype, np.sqrt(variance)), near_root, self=x.strided(list(range(len(shape)))), **more)
-                table.add("var_mean.correction", [Array(dtype, variance), Array(dtype, mean)], [near, middle], self=x, **more)
-                table.add("std_mean.correction", [Array(dtype, np.sqrt(variance)), Array(dtype, mean)], [near_root, middle], self=x, **more)
+                table.add("std.correction", Array(dtype, np.sqrt(variance)), near_root,
+                          self=x.strided(list(range(len(shape)))), **more)
+                table.add("var_mean.correction", [Array(dtype, variance), Array(dtype, mean)], [near, middle], self=x,
+                          **more)
+                table.add("std_mean.correction", [Array(dtype, np.sqrt(variance)), Array(dtype, mean)],
+                          [near_root, middle], self=x, **more)
     table.add("var.correction", Array("float32", 0), self=Array("float32", [3, 3, 3]))
     table.add("std.correction", Array("float32", np.nan), self=Array("float32", [1, np.inf]))
     table.add("var.correction", Array("float32", np.nan), self=Array("float32", []))
@@ -113,7 +122,8 @@ def norms(table):
                 near = loosely(expected, dtype)
                 number = p if np.isinf(p) else float(p)
                 table.add("linalg_vector_norm", Array(dtype, expected), near, self=x, ord=number, dim=dim)
-                table.add("norm.ScalarOpt_dim", Array(dtype, np.expand_dims(expected, axis)), near.reshape(np.expand_dims(expected, axis).shape),
+                table.add("norm.ScalarOpt_dim", Array(dtype, np.expand_dims(expected, axis)),
+                          near.reshape(np.expand_dims(expected, axis).shape),
                           self=x.strided(list(range(len(shape)))), p=number, dim=dim, keepdim=True)
                 if not dim:
                     table.add("norm.Scalar", Array(dtype, expected), near, self=x, p=number)
@@ -122,13 +132,16 @@ def norms(table):
                 expected = np.log(np.exp(values).sum(axis=axis, keepdims=keepdim))
                 more = {"keepdim": True} if keepdim else {}
                 table.add("logsumexp", Array(dtype, expected), loosely(expected, dtype), self=x, dim=dim, **more)
-        special = Array(dtype, [[np.inf, 1], [-np.inf, -np.inf], [np.nan, 1], [1000 if dtype != "float16" else 60, 0], [-np.inf, 2]])
+        special = Array(dtype, [[np.inf, 1], [-np.inf, -np.inf], [np.nan, 1], [1000 if dtype != "float16" else 60, 0],
+                                [-np.inf, 2]])
         top = special.values[3, 0]
         table.add("logsumexp", Array(dtype, [np.inf, -np.inf, np.nan, top, 2]), "ulp 1", self=special, dim=[1])
     x = draw("norm", "float32", (5,))
     table.add("norm.Scalar", Array("float32", np.linalg.norm(x.values.astype(np.float64))), "ulp 4", self=x)
-    table.add("norm.ScalarOpt_dim", Array("float32", np.linalg.norm(x.values.astype(np.float64))), "ulp 4", self=x, p=None, dim=[0])
-    table.add("linalg_vector_norm", Array("float64", np.linalg.norm(x.values.astype(np.float64))), "ulp 4", self=x, dtype="float64")
+    table.add("norm.ScalarOpt_dim", Array("float32", np.linalg.norm(x.values.astype(np.float64))), "ulp 4", self=x,
+              p=None, dim=[0])
+    table.add("linalg_vector_norm", Array("float64", np.linalg.norm(x.values.astype(np.float64))), "ulp 4", self=x,
+              dtype="float64")
     table.add("linalg_vector_norm", Array("float32", 0), self=Array("float32", []))
     table.add("logsumexp", Array("float32", [-np.inf, -np.inf]), self=Array("float32", np.zeros((2, 0))), dim=[1])
 
@@ -151,7 +164,8 @@ def running(table):
 def descending_order(values, dim):
     """Stable, the largest (and NaNs) first."""
     wide_values = values.astype(np.float64) if values.dtype.kind == "f" else values.astype(np.int64)
-    return np.argsort(np.where(np.isnan(wide_values), -np.inf, -wide_values) if values.dtype.kind == "f" else -wide_values, axis=dim, kind="stable")
+    return np.argsort(np.where(np.isnan(wide_values), -np.inf, -wide_values) if values.dtype.kind == "f"
+                      else -wide_values, axis=dim, kind="stable")
 
 
 def orders(table):
@@ -172,7 +186,8 @@ def orders(table):
                         continue
                     cut = [slice(None)] * len(shape)
                     cut[dim] = slice(0, k)
-                    table.add("topk", [Array(dtype, values[tuple(cut)]), Array("int64", order[tuple(cut)])], self=x, k=k, dim=dim, largest=descending)
+                    table.add("topk", [Array(dtype, values[tuple(cut)]), Array("int64", order[tuple(cut)])], self=x,
+                              k=k, dim=dim, largest=descending)
     for dtype in FLOATS:
         x = Array(dtype, [2, np.nan, -np.inf, np.inf, np.nan, 0])
         order = np.argsort(x.values, kind="stable")

@@ -16,7 +16,8 @@ def draw(operator, dtype, shape, low=-4.0, high=4.0):
     if dtype == "bool":
         return Array(dtype, random.randint(0, 2, shape))
     if dtype in INTEGERS:
-        return Array(dtype, random.randint(0 if dtype == "uint8" else max(-100, int(low * 10)), max(2, int(high * 10)), shape))
+        return Array(dtype, random.randint(0 if dtype == "uint8" else max(-100, int(low * 10)), max(2, int(high * 10)),
+                                           shape))
     return Array(dtype, np.round(random.uniform(low, high, shape), 3))
 
 
@@ -229,7 +230,8 @@ def arithmetic(table):
                 continue
             table.add("mul.Scalar", run("mul", np.multiply, result, x, other), self=x, other=other)
             table.add("div.Scalar", run("div", np.divide, floating(result), x, other), self=x, other=other)
-    table.add("div.Scalar", run("div", np.divide, "float32", Array("float32", SPECIAL), 0), self=Array("float32", SPECIAL), other=0)
+    table.add("div.Scalar", run("div", np.divide, "float32", Array("float32", SPECIAL), 0),
+              self=Array("float32", SPECIAL), other=0)
 
 
 def powers(table):
@@ -244,7 +246,8 @@ def powers(table):
                 table.add("pow.Tensor_Tensor", expected, ulps(dtype, 4), self=a, exponent=b)
             else:
                 exponent = Array(dtype, np.abs(b.values) % 5)
-                table.add("pow.Tensor_Tensor", Array(dtype, np.power(a.values, exponent.values)), self=a, exponent=exponent)
+                table.add("pow.Tensor_Tensor", Array(dtype, np.power(a.values, exponent.values)), self=a,
+                          exponent=exponent)
     bases = [np.nan, np.inf, -np.inf, 0.0, 1.0, -1.0, -2.0, 0.5]
     exponents = [np.nan, np.inf, -np.inf, 0.0, 1.0, -1.0, 3.0, 0.5, -2.0]
     for dtype in ("float32", "float64"):
@@ -256,26 +259,31 @@ def powers(table):
             expected = power(x.wide(), np.asarray(float(exponent)))
             # A cube is two products, each rounded.
             distance = ulps(dtype, 4) if exponent != 3 else "ulp 2"
-            table.add("pow.Tensor_Scalar", Array(dtype, convert(expected, wide(dtype))), distance, self=x, exponent=exponent)
+            table.add("pow.Tensor_Scalar", Array(dtype, convert(expected, wide(dtype))), distance, self=x,
+                      exponent=exponent)
     for dtype in ("uint8", "int16", "int32", "int64"):
         x = Array(dtype, [0, 1, 2, 3, 5])
         for exponent in (0, 1, 2, 3, 4):
             table.add("pow.Tensor_Scalar", Array(dtype, np.power(x.values, exponent)), self=x, exponent=exponent)
-        table.add("pow.Tensor_Scalar", Array("float32", np.power(x.values.astype(np.float64), 1.5)), "ulp 4", self=x, exponent=1.5)
+        table.add("pow.Tensor_Scalar", Array("float32", np.power(x.values.astype(np.float64), 1.5)), "ulp 4", self=x,
+                  exponent=1.5)
 
 
 def comparisons(table):
-    functions = {"eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal}
+    functions = {"eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater,
+                 "ge": np.greater_equal}
     for name, function in functions.items():
         for a, b in pairs(name, ORDER, -1, 1):
             dtype = result_type(a, b)
             with np.errstate(all="ignore"):
-                table.add(name + ".Tensor", Array("bool", function(operand(a, dtype), operand(b, dtype))), self=a, other=b)
+                table.add(name + ".Tensor", Array("bool", function(operand(a, dtype), operand(b, dtype))), self=a,
+                          other=b)
         for dtype in ORDER:
             x = Array(dtype, [0, 1, 2, 3])
             for other in (1, 1.5, True):
                 common = result_type(x, other)
-                table.add(name + ".Scalar", Array("bool", function(operand(x, common), operand(other, common))), self=x, other=other)
+                table.add(name + ".Scalar", Array("bool", function(operand(x, common), operand(other, common))),
+                          self=x, other=other)
     for name, function in {"logical_and": np.logical_and, "logical_or": np.logical_or}.items():
         for a, b in pairs(name, ORDER, -1, 1):
             table.add(name, Array("bool", function(a.values != 0, b.values != 0)), self=a, other=b)
@@ -286,10 +294,12 @@ def selections(table):
         for a, b in list(broadcast_pairs("where", dtype))[: 6 if dtype == "float32" else 2]:
             shape = np.broadcast_shapes(a.shape, b.shape)
             condition = draw("condition", "bool", shape)
-            table.add("where.self", Array(dtype, np.where(condition.values, a.values, b.values)), condition=condition, self=a, other=b)
+            table.add("where.self", Array(dtype, np.where(condition.values, a.values, b.values)), condition=condition,
+                      self=a, other=b)
     condition = Array("bool", [[1], [0]])
     a, b = draw("where", "int32", (3,)), draw("where", "float32", ())
-    table.add("where.self", Array("float32", np.where(condition.values, a.values, b.values)), condition=condition, self=a, other=b)
+    table.add("where.self", Array("float32", np.where(condition.values, a.values, b.values)), condition=condition,
+              self=a, other=b)
     for dtype in FLOATS + ["int32"]:
         grad, x = draw("threshold", dtype, (3, 4)), draw("threshold x", dtype, (3, 4))
         for threshold in (0, 1):
@@ -337,7 +347,8 @@ def overwriting(table):
 def divisions(table):
     """Division with remainder, of numbers that are not zero, and of special ones for floats."""
     functions = {"floor_divide": (np.floor_divide, "floor_divide", "floor_divide.Scalar"),
-                 "remainder": (np.remainder, "remainder.Tensor", "remainder.Scalar"), "fmod": (np.fmod, "fmod.Tensor", "fmod.Scalar")}
+                 "remainder": (np.remainder, "remainder.Tensor", "remainder.Scalar"),
+                 "fmod": (np.fmod, "fmod.Tensor", "fmod.Scalar")}
     truncate = lambda x, y: np.trunc(np.divide(x, y)).astype(x.dtype)
     functions["_trunc_divide"] = (truncate, "_trunc_divide", None)
 
@@ -367,7 +378,8 @@ def divisions(table):
                     if dtype == "uint8" and other < 0:
                         continue
                     table.add(number, expected(function, result_type(x, other), x, other), self=x, other=other)
-    table.add("floor_divide", Array("float64", [9.0, -10.0, 0.0]), self=Array("float64", [1.0, -1.0, 0.05]), other=Array("float64", 0.1))
+    table.add("floor_divide", Array("float64", [9.0, -10.0, 0.0]), self=Array("float64", [1.0, -1.0, 0.05]),
+              other=Array("float64", 0.1))
     x, y = draw("div", "float32", (4,)), draw("div y", "float32", (4,), 0.5, 4)
     table.add("div.Tensor_mode", Array("float32", x.values / y.values), self=x, other=y, rounding_mode=None)
     for a, b in pairs("atan2", FLOATS):
@@ -386,7 +398,8 @@ def bits(table):
                 table.add(name + ".Tensor", Array(dtype, function(a.values, b.values)), self=a, other=b)
             x = draw(name, dtype, (5,))
             for other in (True,) if dtype == "bool" else (6, 1):
-                table.add(name + ".Scalar", Array(dtype, function(x.values, convert(other, dtype))), self=x, other=other)
+                table.add(name + ".Scalar", Array(dtype, function(x.values, convert(other, dtype))), self=x,
+                          other=other)
         a, b = draw(name, "uint8", (2, 3)), draw(name, "int32", (3,))
         table.add(name + ".Tensor", Array("int32", function(a.values.astype(np.int32), b.values)), self=a, other=b)
     for a, b in pairs("logical_xor", ORDER, -1, 1):
@@ -411,13 +424,15 @@ def bounds(table):
         table.add("clamp_min", limit(x, 1, None, dtype), self=x, min=1)
         table.add("clamp_max", limit(x, None, 1, dtype), self=x, max=1)
         value = Array(dtype, 7)
-        for mask in (draw("masked_fill", "bool", (3, 5)), draw("masked_fill", "bool", (5,)), draw("masked_fill", "bool", (3, 1))):
+        for mask in (draw("masked_fill", "bool", (3, 5)), draw("masked_fill", "bool", (5,)),
+                     draw("masked_fill", "bool", (3, 1))):
             filled = Array(dtype, np.where(mask.values, value.values, x.values))
             table.add("masked_fill.Scalar", filled, self=x, mask=mask, value=7)
             table.add("masked_fill.Tensor", filled, self=x, mask=mask, value=value)
     x = Array("bool", [1, 1, 0, 0])
     table.add("masked_fill.Scalar", Array("bool", [1, 0, 0, 0]), self=x, mask=Array("bool", [0, 1, 0, 1]), value=False)
-    table.add("clamp", Array("float32", np.clip(np.arange(5.0), 0.5, 2.5)), self=Array("int32", np.arange(5)), min=0.5, max=2.5)
+    table.add("clamp", Array("float32", np.clip(np.arange(5.0), 0.5, 2.5)), self=Array("int32", np.arange(5)), min=0.5,
+              max=2.5)
     for dtype in FLOATS:
         x = Array(dtype, SPECIAL + [1.0, -2.0])
         table.add("clamp", limit(x, -1, 1, dtype), self=x, min=-1, max=1)
@@ -440,7 +455,8 @@ def combinations(table):
                 table.add("lerp.Scalar", Array(dtype, x + weight * (y - x)), bound, self=a, end=b, weight=weight)
             weight = draw("lerp weight", dtype, np.broadcast_shapes(a.shape, b.shape), 0, 1)
             value = x + weight.values.astype(np.float64) * (y - x)
-            table.add("lerp.Tensor", Array(dtype, value), spacing_of(value, dtype) + scale * step, self=a, end=b, weight=weight)
+            table.add("lerp.Tensor", Array(dtype, value), spacing_of(value, dtype) + scale * step, self=a, end=b,
+                      weight=weight)
     for dtype in ORDER[1:]:
         for a, b in list(broadcast_pairs("addcmul", dtype, 0.5, 4))[: 6 if dtype == "float32" else 2]:
             x = draw("addcmul x", dtype, np.broadcast_shapes(a.shape, b.shape))
@@ -462,7 +478,8 @@ def activations(table):
     erf = np.vectorize(math.erf, otypes=[float])
     functions = {
         "gelu": ({}, lambda x: 0.5 * x * (1 + erf(x / math.sqrt(2)))),
-        "gelu tanh": ({"approximate": "tanh"}, lambda x: 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))),
+        "gelu tanh": ({"approximate": "tanh"},
+                      lambda x: 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))),
         "leaky_relu": ({}, lambda x: np.where(x > 0, x, x * 0.01)),
         "leaky_relu 2": ({"negative_slope": 0.25}, lambda x: np.where(x > 0, x, x * 0.25)),
         "elu": ({}, lambda x: np.where(x > 0, x, np.expm1(x))),
@@ -473,17 +490,20 @@ def activations(table):
     for name, (arguments, function) in functions.items():
         operator = name.split()[0]
         for dtype in FLOATS:
-            for x in (draw(name, dtype, (3, 5)), Array(dtype, [np.nan, 0.0, -0.0, 1e-6, 15.0, 30.0, -15.0]), Array(dtype, np.zeros((0, 2)))):
+            for x in (draw(name, dtype, (3, 5)), Array(dtype, [np.nan, 0.0, -0.0, 1e-6, 15.0, 30.0, -15.0]),
+                      Array(dtype, np.zeros((0, 2)))):
                 with np.errstate(all="ignore"):
                     expected = function(x.values.astype(np.float64))
                     result = Array(dtype, convert(expected, wide(dtype)))
                 # Sums of parts that nearly cancel are as close as the parts are large.
-                bound = np.abs(x.values.astype(np.float64)) * 2.0 ** -(50 if dtype == "float64" else 21) + spacing_of(expected, dtype)
+                bound = np.abs(x.values.astype(np.float64)) * 2.0 ** -(50 if dtype == "float64"
+                                                                       else 21) + spacing_of(expected, dtype)
                 bound = bound + np.abs(np.nan_to_num(expected)) * 2.0 ** -(49 if dtype == "float64" else 20)
                 table.add(operator, result, np.where(np.isfinite(bound), bound, 0), self=x, **arguments)
         x = draw(name, "float32", (3, 4))
         expected = function(x.values.astype(np.float64))
-        table.add(operator, Array("float32", expected), np.abs(x.values) * 2.0**-20, self=x.strided([0, 1]), **arguments)
+        table.add(operator, Array("float32", expected), np.abs(x.values) * 2.0**-20, self=x.strided([0, 1]),
+                  **arguments)
 
 
 def write(table):

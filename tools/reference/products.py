@@ -68,8 +68,10 @@ def with_factors(case, factors):
     return operator, "\n".join(lines[:at] + [f"  {name} = {value}" for name, value in factors.items()] + lines[at:])
 
 
-MATMULS = [((4,), (4,)), ((3, 4), (4,)), ((4,), (4, 3)), ((2, 3), (3, 4)), ((2, 3, 4), (4,)), ((4,), (2, 4, 3)), ((2, 3, 4), (4, 5)),
-           ((3, 4), (2, 4, 5)), ((2, 3, 4), (2, 4, 5)), ((2, 1, 3, 4), (5, 4, 2)), ((0, 3, 4), (4, 2)), ((2, 3, 0), (2, 0, 2)),
+MATMULS = [((4,), (4,)), ((3, 4), (4,)), ((4,), (4, 3)), ((2, 3), (3, 4)), ((2, 3, 4), (4,)), ((4,), (2, 4, 3)),
+           ((2, 3, 4), (4, 5)),
+           ((3, 4), (2, 4, 5)), ((2, 3, 4), (2, 4, 5)), ((2, 1, 3, 4), (5, 4, 2)), ((0, 3, 4), (4, 2)),
+           ((2, 3, 0), (2, 0, 2)),
            ((1, 2, 2), (3, 2, 2))]
 
 
@@ -120,7 +122,8 @@ def near(table, operator, expected, dtype, magnitude=None, steps=8, /, **argumen
 
 
 def softmaxes(table):
-    cases = [((3, 5), 1, 4), ((3, 5), 0, 4), ((2, 3, 4), -2, 4), ((7,), 0, 200), ((), 0, 4), ((0, 3), 1, 4), ((2, 33), 1, 30), ((1, 1), 1, 4)]
+    cases = [((3, 5), 1, 4), ((3, 5), 0, 4), ((2, 3, 4), -2, 4), ((7,), 0, 200), ((), 0, 4), ((0, 3), 1, 4),
+             ((2, 33), 1, 30), ((1, 1), 1, 4)]
     for dtype in FLOATS:
         for shape, dim, reach in cases:
             x = draw("softmax", dtype, shape, -reach, reach)
@@ -134,7 +137,8 @@ def softmaxes(table):
     near(table, "softmax.int", np.exp(logs), "float32", 8, self=x, dim=1, dtype="float32")
     near(table, "log_softmax.int", logs, "float64", 8, self=x, dim=1, dtype="float64")
     x = draw("softmax", "int32", (2, 3))
-    near(table, "softmax.int", np.exp(logs_of(x.values.astype(np.float64), 1)), "float32", 8, self=x, dim=1, dtype="float32")
+    near(table, "softmax.int", np.exp(logs_of(x.values.astype(np.float64), 1)), "float32", 8, self=x, dim=1,
+         dtype="float32")
     with np.errstate(all="ignore"):
         x = Array("float32", [[np.nan, 1, 2], [-np.inf, 0, 0], [np.inf, 1, 2], [-np.inf, -np.inf, -np.inf]])
         near(table, "softmax.int", np.exp(logs_of(x.values.astype(np.float64), 1)), "float32", 1, self=x, dim=1)
@@ -150,7 +154,9 @@ def nll(logs, target, weight, reduction, ignore):
         weights.append(factor)
     losses = np.asarray(losses, np.float64)
     with np.errstate(all="ignore"):
-        return losses if reduction == 0 else losses.sum() / np.float64(np.sum(weights)) if reduction == 1 else losses.sum()
+        if reduction == 0:
+            return losses
+        return losses.sum() / np.float64(np.sum(weights)) if reduction == 1 else losses.sum()
 
 
 def smoothing(logs, target, weight, reduction, ignore):
@@ -175,35 +181,41 @@ def losses(table):
                     numbers = Array("int64", target)
                     factors = None if weight is None else weight.values.astype(np.float64)
                     given = logits.values.astype(np.float64)
-                    near(table, "nll_loss", nll(given, target, factors, reduction, ignore), dtype, 40, self=logits, target=numbers, **more)
+                    near(table, "nll_loss", nll(given, target, factors, reduction, ignore), dtype, 40, self=logits,
+                         target=numbers, **more)
                     logs = logs_of(given, 1)
                     plain = nll(logs, target, factors, reduction, ignore)
                     near(table, "cross_entropy_loss", plain, dtype, 60, self=logits, target=numbers, **more)
                     smooth = smoothing(logs, target, factors, reduction, ignore)
-                    near(table, "cross_entropy_loss", 0.9 * plain + 0.1 / 4 * smooth, dtype, 60, self=logits, target=numbers, **more,
+                    near(table, "cross_entropy_loss", 0.9 * plain + 0.1 / 4 * smooth, dtype, 60, self=logits,
+                         target=numbers, **more,
                          label_smoothing=0.1)
             # One sample, a picture of samples, and probabilities.
             one = draw("nll", dtype, (5,))
             near(table, "nll_loss", -one.values[3], dtype, 4, self=one, target=Array("int64", 3), reduction=reduction)
-            near(table, "cross_entropy_loss", -logs_of(one.values.astype(np.float64), 0)[3], dtype, 8, self=one, target=Array("int64", 3),
+            near(table, "cross_entropy_loss", -logs_of(one.values.astype(np.float64), 0)[3], dtype, 8, self=one,
+                 target=Array("int64", 3),
                  reduction=reduction)
             image = draw("image", dtype, (2, 3, 2, 2))
             target = np.random.RandomState(1).randint(0, 3, (2, 2, 2))
             logs = logs_of(image.values.astype(np.float64), 1)
             each = -np.take_along_axis(logs, target[:, None], axis=1)[:, 0]
             expected = each if reduction == 0 else each.mean() if reduction == 1 else each.sum()
-            near(table, "cross_entropy_loss", expected, dtype, 40, self=image, target=Array("int64", target), reduction=reduction)
+            near(table, "cross_entropy_loss", expected, dtype, 40, self=image, target=Array("int64", target),
+                 reduction=reduction)
             logits, soft = draw("soft", dtype, (3, 4)), draw("soft target", dtype, (3, 4), 0, 1)
             for smooth in (0.0, 0.2):
                 wanted = soft.values.astype(np.float64) * (1 - smooth) + smooth / 4
                 rows = -(logs_of(logits.values.astype(np.float64), 1) * wanted).sum(axis=1)
                 expected = rows if reduction == 0 else rows.mean() if reduction == 1 else rows.sum()
-                near(table, "cross_entropy_loss", expected, dtype, 40, self=logits, target=soft, reduction=reduction, label_smoothing=smooth)
+                near(table, "cross_entropy_loss", expected, dtype, 40, self=logits, target=soft, reduction=reduction,
+                     label_smoothing=smooth)
             a, b = draw("mse a", dtype, (3, 5)), draw("mse b", dtype, (3, 5))
             squares = (a.values.astype(np.float64) - b.values.astype(np.float64)) ** 2
             expected = squares if reduction == 0 else squares.mean() if reduction == 1 else squares.sum()
             near(table, "mse_loss", expected, dtype, squares.sum(), self=a, target=b, reduction=reduction)
-    near(table, "nll_loss", np.nan, "float32", 1, self=draw("nll", "float32", (2, 3)), target=Array("int64", [-100, -100]))
+    near(table, "nll_loss", np.nan, "float32", 1, self=draw("nll", "float32", (2, 3)),
+         target=Array("int64", [-100, -100]))
     near(table, "nll_loss", np.nan, "float32", 1, self=Array("float32", np.zeros((0, 3))), target=Array("int64", []))
     near(table, "mse_loss", np.nan, "float32", 1, self=Array("float32", []), target=Array("float32", []))
 

@@ -29,7 +29,8 @@ def pieces(table):
     for chunks, dim, cuts in ((2, 0, [3]), (3, 0, [2, 4]), (4, 0, [2, 4]), (2, 1, [2]), (9, -1, [1, 2, 3])):
         both(table, "chunk", parts("float32", np.split(x.values, cuts, axis=dim)), x, chunks=chunks, dim=dim)
     for dim in (0, 1, -1):
-        both(table, "unbind.int", parts("float32", [np.take(x.values, i, axis=dim) for i in range(x.shape[dim])]), x, dim=dim)
+        both(table, "unbind.int", parts("float32", [np.take(x.values, i, axis=dim) for i in range(x.shape[dim])]), x,
+             dim=dim)
         for start, length in ((1, 2), (0, 4), (-2, 1), (4, 0)):
             if dim == 0 or start + length <= 4:
                 cut = [slice(None)] * 2
@@ -46,9 +47,11 @@ def pieces(table):
         both(table, "unflatten.int", Array("float32", y.values.reshape(shape)), y, dim=dim, sizes=sizes)
     z = draw("movedim", "float32", (2, 3, 4))
     for source, destination in ((0, 2), (-1, 0), (1, 1)):
-        both(table, "movedim.int", Array("float32", np.moveaxis(z.values, source, destination)), z, source=source, destination=destination)
+        both(table, "movedim.int", Array("float32", np.moveaxis(z.values, source, destination)), z, source=source,
+             destination=destination)
     for source, destination in (([0, 1], [2, 0]), ([2], [0]), ([0, 1, 2], [2, 1, 0])):
-        both(table, "movedim.intlist", Array("float32", np.moveaxis(z.values, source, destination)), z, source=source, destination=destination)
+        both(table, "movedim.intlist", Array("float32", np.moveaxis(z.values, source, destination)), z, source=source,
+             destination=destination)
     for offset, a, b in ((0, 0, 1), (1, 0, 1), (-1, 0, 2), (2, 2, 1), (0, -1, -2), (3, 1, 2), (5, 0, 1), (-7, 0, 1)):
         cut = np.diagonal(z.values, offset, a, b)
         both(table, "diagonal", Array("float32", cut), z, offset=offset, dim1=a, dim2=b)
@@ -61,7 +64,8 @@ def pieces(table):
     for dtype in ORDER:
         m = draw("diagonal", dtype, (3, 3))
         table.add("diagonal", Array(dtype, np.diagonal(m.values)), self=m)
-        table.add("diagonal_scatter", Array(dtype, np.where(np.eye(3, dtype=bool), convert_one(dtype), m.values)), self=m,
+        table.add("diagonal_scatter", Array(dtype, np.where(np.eye(3, dtype=bool), convert_one(dtype), m.values)),
+                  self=m,
                   src=Array(dtype, np.ones(3)))
 
 
@@ -70,13 +74,15 @@ def convert_one(dtype):
 
 
 def orders(table):
-    for dtypes in [("float32",) * 3] + [(dtype, dtype) for dtype in ORDER] + [("int32", "float16"), ("float32", "float64")]:
+    for dtypes in [("float32",) * 3] + [(dtype, dtype) for dtype in ORDER] + [("int32", "float16"),
+                                                                              ("float32", "float64")]:
         tensors = [draw(f"stack {position}", dtype, (2, 3)) for position, dtype in enumerate(dtypes)]
         result = dtypes[0]
         for dtype in dtypes[1:]:
             result = promote(result, dtype)
         for dim in (0, 1, -1):
-            table.add("stack", Array(result, np.stack([each.values for each in tensors], axis=dim)), tensors=tensors, dim=dim)
+            table.add("stack", Array(result, np.stack([each.values for each in tensors], axis=dim)), tensors=tensors,
+                      dim=dim)
     table.add("stack", Array("float32", [1, 2]), tensors=[Array("float32", 1), Array("float32", 2)])
     for dtype in ORDER:
         x = draw("repeat", dtype, (2, 3))
@@ -99,7 +105,8 @@ def orders(table):
     for shifts, dims in (([1], [0]), ([-1], [2]), ([7], [-1]), ([1, 2], [1, 2]), ([0], [1])):
         both(table, "roll", Array("float32", np.roll(z.values, shifts, dims)), z, shifts=shifts, dims=dims)
         if len(dims) == 1:
-            both(table, "_roll", Array("float32", np.roll(z.values, shifts[0], dims[0])), z, shift=shifts[0], dim=dims[0])
+            both(table, "_roll", Array("float32", np.roll(z.values, shifts[0], dims[0])), z, shift=shifts[0],
+                 dim=dims[0])
     both(table, "roll", Array("float32", np.roll(z.values, 5)), z, shifts=[5])
     table.add("roll", Array("float32", np.zeros((0, 2))), self=Array("float32", np.zeros((0, 2))), shifts=[1], dims=[0])
     both(table, "flip", z, z, dims=[])
@@ -107,7 +114,8 @@ def orders(table):
     both(table, "tril", Array("float32", np.tril(z.values)), z)
     both(table, "triu", Array("float32", np.triu(z.values)), z)
     for repeats in (0, 1, 3):
-        both(table, "repeat_interleave.self_int", Array("float32", np.repeat(z.values, repeats, axis=1)), z, repeats=repeats, dim=1)
+        both(table, "repeat_interleave.self_int", Array("float32", np.repeat(z.values, repeats, axis=1)), z,
+             repeats=repeats, dim=1)
         both(table, "repeat_interleave.self_int", Array("float32", np.repeat(z.values, repeats)), z, repeats=repeats)
 
 

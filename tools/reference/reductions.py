@@ -5,7 +5,8 @@ import numpy as np
 from elements import Array, FLOATS, ORDER, category, convert, wide
 from pointwise import draw
 
-SHAPES = [((7,), None), ((3, 5), [1]), ((3, 5), [0]), ((2, 3, 4), [0, 2]), ((2, 3, 4), [-2]), ((2, 3, 4), []), ((), None),
+SHAPES = [((7,), None), ((3, 5), [1]), ((3, 5), [0]), ((2, 3, 4), [0, 2]), ((2, 3, 4), [-2]), ((2, 3, 4), []),
+          ((), None),
           ((0, 3), [0]), ((0, 3), [1]), ((2, 70), [1]), ((0,), None), ((1, 1), [0])]
 
 
@@ -36,7 +37,8 @@ def sums(table):
     table.add("sum.dim_IntList", Array("int8", convert(x.values.sum(axis=1), "int8")), self=x, dim=[1], dtype="int8")
     x = draw("sum", "float32", (3, 4, 5))
     values = x.values.astype(np.float64)
-    table.add_sum("sum.dim_IntList", values.sum(axis=1), np.abs(values).sum(axis=1), 4, "float32", self=x.strided([1, 0, 2]), dim=[1])
+    table.add_sum("sum.dim_IntList", values.sum(axis=1), np.abs(values).sum(axis=1), 4, "float32",
+                  self=x.strided([1, 0, 2]), dim=[1])
     # More than a float16 could add up one by one.
     x = Array("float16", np.ones((4, 3000)))
     table.add("sum.dim_IntList", Array("float16", np.full(4, 3000)), self=x, dim=[1])
@@ -56,7 +58,8 @@ def extrema(table):
                 dims = [] if dim is None else dim
                 table.add(operator, Array(dtype, function(x.values, axis=axis)), self=x, dim=dims)
                 if dim:
-                    table.add(operator, Array(dtype, function(x.values, axis=axis, keepdims=True)), self=x, dim=dims, keepdim=True)
+                    table.add(operator, Array(dtype, function(x.values, axis=axis, keepdims=True)), self=x, dim=dims,
+                              keepdim=True)
         for dtype in FLOATS:
             x = Array(dtype, [[1, np.nan, 3], [np.inf, 0, 1], [-np.inf, 2, -3], [-np.inf, -np.inf, -np.inf]])
             table.add(operator, Array(dtype, function(x.values, axis=1)), self=x, dim=[1])

@@ -7,7 +7,8 @@
       within 1.2e-06 3e-06
 
 A case is an operator, its arguments by name (what is missing has its default), the result, and how close one must come:
-`exact`; `ulp N`, numbers between result and expectation; `within`, a bound for each element; or `shape`, values are free.
+`exact`; `ulp N`, numbers between result and expectation; `within`, a bound for each element; or `shape`, values are
+free.
 Several results, or a list of them, are one `->` with its closeness each.
 A tensor is its dtype, sizes, {strides} unless contiguous, and its elements in row-major order.
 """
@@ -27,7 +28,8 @@ def text_of_number(value):
     if np.isinf(value):
         return "inf" if value > 0 else "-inf"
     # The shortest text that reads back as the same element.
-    text = repr(value.item()) if value.dtype == np.float64 else np.format_float_scientific(value, trim="-", exp_digits=1)
+    text = repr(value.item()) if value.dtype == np.float64 else np.format_float_scientific(value, trim="-",
+                                                                                           exp_digits=1)
     plain = np.format_float_positional(value, trim="-")
     text = plain if len(plain) <= len(text) else text
     return text.replace("e+", "e")
@@ -66,7 +68,8 @@ class Table:
             lines.append(f"  -> {text_of_tensor(each)}")
             if not isinstance(distance, str):
                 bounds = np.broadcast_to(np.asarray(distance, np.float64), each.shape).reshape(-1)
-                distance = "within " + " ".join(f"{bound:.1e}".replace("e-0", "e-").replace("e+0", "e") for bound in bounds)
+                distance = "within " + " ".join(f"{bound:.1e}".replace("e-0", "e-").replace("e+0", "e")
+                                                for bound in bounds)
             lines.append("  " + distance.rstrip())
         self.cases.append((operator, "\n".join(lines)))
 

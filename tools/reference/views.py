@@ -56,7 +56,8 @@ def geometry(table):
             each(table, operator, y.values, y)
 
 
-SLICES = [{}, {"start": 1}, {"end": -1}, {"start": -3, "end": 100}, {"start": 1, "end": 4, "step": 2}, {"start": 4, "end": 2},
+SLICES = [{}, {"start": 1}, {"end": -1}, {"start": -3, "end": 100}, {"start": 1, "end": 4, "step": 2},
+          {"start": 4, "end": 2},
           {"step": 3}, {"start": 9}]
 
 
@@ -86,7 +87,8 @@ def pieces(table):
 
 
 def joined(table):
-    for dtypes in [("float32",) * 3] + [(dtype, dtype) for dtype in ORDER] + [("int32", "float16"), ("bool", "int64"), ("float32", "float64")]:
+    for dtypes in [("float32",) * 3] + [(dtype, dtype) for dtype in ORDER] + [("int32", "float16"), ("bool", "int64"),
+                                                                              ("float32", "float64")]:
         tensors = [draw(f"cat {position}", dtype, (2, 3)) for position, dtype in enumerate(dtypes)]
         result = dtypes[0]
         for dtype in dtypes[1:]:
@@ -94,7 +96,8 @@ def joined(table):
         for dim in (0, 1, -1):
             expected = np.concatenate([convert(each_.values, result) for each_ in tensors], axis=dim)
             table.add("cat", Array(result, expected), tensors=tensors, dim=dim)
-    a, b, c = draw("cat", "float32", (2, 3)), Array("float32", np.zeros((2, 0))), draw("cat", "float32", (2, 5)).strided([0, 1])
+    a, b, c = draw("cat", "float32", (2, 3)), Array("float32", np.zeros((2, 0))), draw("cat", "float32",
+                                                                                       (2, 5)).strided([0, 1])
     table.add("cat", Array("float32", np.concatenate([a.values, b.values, c.values], axis=1)), tensors=[a, b, c], dim=1)
     table.add("cat", a, tensors=[a])
     table.add("cat", a, tensors=[Array("float32", []), a])
@@ -107,11 +110,13 @@ def picked(table):
         for dim, index in ((0, [[0, 2, 1, 1]]), (1, [[3, 0], [1, 1], [2, 3]]), (-1, [[0] * 6] * 3)):
             at = Array("int64" if dtype != "float16" else "int32", index)
             trimmed = x.values[tuple(slice(0, n) if d != dim % 2 else slice(None) for d, n in enumerate(at.shape))]
-            table.add("gather", Array(dtype, np.take_along_axis(trimmed, at.values.astype(np.int64), axis=dim)), self=x, dim=dim, index=at)
+            table.add("gather", Array(dtype, np.take_along_axis(trimmed, at.values.astype(np.int64), axis=dim)),
+                      self=x, dim=dim, index=at)
     x = draw("gather", "float32", (2, 3, 4))
     index = np.random.RandomState(5).randint(0, 3, (2, 5, 4))
     expected = np.take_along_axis(x.values, index, axis=1)
-    table.add("gather", Array("float32", expected), self=x.strided([1, 2, 0]), dim=1, index=Array("int64", index).strided([2, 0, 1]))
+    table.add("gather", Array("float32", expected), self=x.strided([1, 2, 0]), dim=1,
+              index=Array("int64", index).strided([2, 0, 1]))
     table.add("gather", Array("float32", np.zeros((2, 0, 4))), self=x, dim=1, index=Array("int64", np.zeros((2, 0, 4))))
     table.add("gather", Array("float32", 2.5), self=Array("float32", 2.5), dim=0, index=Array("int64", 0))
 
@@ -119,7 +124,8 @@ def picked(table):
 def summed(table):
     x = draw("sum_to_size", "float32", (2, 3, 4))
     v = x.values.astype(np.float64)
-    for size, axis in (([2, 3, 4], ()), ([3, 4], (0,)), ([1, 4], (0, 1)), ([2, 1, 4], (1,)), ([], (0, 1, 2)), ([4], (0, 1))):
+    for size, axis in (([2, 3, 4], ()), ([3, 4], (0,)), ([1, 4], (0, 1)), ([2, 1, 4], (1,)), ([], (0, 1, 2)),
+                       ([4], (0, 1))):
         count = int(np.prod([x.shape[a] for a in axis], dtype=int))
         total, magnitude = v.sum(axis=axis).reshape(size), np.abs(v).sum(axis=axis).reshape(size)
         table.add_sum("sum_to_size", total, magnitude, count, "float32", self=x, size=size)

@@ -1,11 +1,11 @@
 // Sums that run along a dimension.
 #pragma once
 
-#include <tenon/core/tensor.h>
+#include <tenon/core/tensor_fwd.h>
 
 namespace tenon::kernels {
 
 // out[…, i, …] = self[…, 0, …] + … + self[…, i, …], in the dtype of `out` (halves in float32, each rounded once).
-void cumulative_sum(const Tensor& self, int64_t dim, const Tensor& out);
+void cumulative_sum(const TensorBase& self, int64_t dim, const TensorBase& out);
 
 }  // namespace tenon::kernels

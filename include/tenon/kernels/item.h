@@ -1,11 +1,11 @@
 // One element as a number.
 #pragma once
 
-#include <tenon/core/tensor.h>
+#include <tenon/core/tensor_fwd.h>
 
 namespace tenon::kernels {
 
 // The value of a tensor of one element; an Error for any other.
-Scalar item(const Tensor& tensor);
+Scalar item(const TensorBase& tensor);
 
 }  // namespace tenon::kernels

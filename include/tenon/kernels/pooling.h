@@ -1,7 +1,7 @@
 // Windows that slide over the last dimensions.
 #pragma once
 
-#include <tenon/core/tensor.h>
+#include <tenon/core/tensor_fwd.h>
 
 namespace tenon::kernels {
 
@@ -21,12 +21,12 @@ std::vector<Window> even_windows(int64_t size, int64_t count);
 
 // The largest element of each window, a NaN being larger than everything, and its row-major position within the pooled
 // dimensions.
-void max_pool(const Tensor& self, const Windows& windows, const Tensor& out, const Tensor& indices);
+void max_pool(const TensorBase& self, const Windows& windows, const TensorBase& out, const TensorBase& indices);
 
 // The sum of each window's elements over the product of its divisors, or over `divisor` if that is not 0.
-void average_pool(const Tensor& self, const Windows& windows, int64_t divisor, const Tensor& out);
+void average_pool(const TensorBase& self, const Windows& windows, int64_t divisor, const TensorBase& out);
 // What each element of an average's input contributed: `grad` shared out over the windows, into `out` of the input's
 // shape.
-void average_pool_backward(const Tensor& grad, const Windows& windows, int64_t divisor, const Tensor& out);
+void average_pool_backward(const TensorBase& grad, const Windows& windows, int64_t divisor, const TensorBase& out);
 
 }  // namespace tenon::kernels

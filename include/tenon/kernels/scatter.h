@@ -1,16 +1,18 @@
 // Additions and writes at positions that an index tensor gives.
 #pragma once
 
-#include <tenon/core/tensor.h>
+#include <tenon/core/tensor_fwd.h>
 
 namespace tenon::kernels {
 
 // out = self, then out[…, index[i…], …] += src[i…] along `dim`, for every position of `index`, in row-major order: the
 // result does not depend on the number of threads. Halves are added up in float32 and rounded once.
 // `index` is int64 or int32, of the rank of the others and no larger than `src`; an index out of range is an Error.
-void scatter_add(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, const Tensor& out);
+void scatter_add(const TensorBase& self, int64_t dim, const TensorBase& index, const TensorBase& src,
+                 const TensorBase& out);
 
 // The same with = in place of +=: of several sources for one place the last stays.
-void scatter(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, const Tensor& out);
+void scatter(const TensorBase& self, int64_t dim, const TensorBase& index, const TensorBase& src,
+             const TensorBase& out);
 
 }  // namespace tenon::kernels

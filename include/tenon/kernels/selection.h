@@ -1,21 +1,21 @@
 // Kernels whose results are as large as the data says; they make them.
 #pragma once
 
-#include <tenon/core/tensor.h>
+#include <tenon/core/tensor_fwd.h>
 
 namespace tenon::kernels {
 
 // int64[count, rank]: the coordinates of the elements that are not zero, in row-major order.
-Tensor nonzero(const Tensor& self);
+TensorBase nonzero(const TensorBase& self);
 
 // The distinct elements in ascending order (NaNs last, each distinct from the others); where each element of `self` is
 // found among them (of the shape of `self`), and how often each occurs. What is not asked for has no elements.
 struct Distinct {
-  Tensor values, inverse, counts;
+  TensorBase values, inverse, counts;
 };
-Distinct unique(const Tensor& self, bool return_inverse, bool return_counts);
+Distinct unique(const TensorBase& self, bool return_inverse, bool return_counts);
 
 // int64[sum of repeats]: position i, repeats[i] times. `repeats` is a vector of int64 or int32, none negative.
-Tensor repeated_positions(const Tensor& repeats);
+TensorBase repeated_positions(const TensorBase& repeats);
 
 }  // namespace tenon::kernels

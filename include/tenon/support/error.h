@@ -17,6 +17,7 @@
 //   try {
 //     if (rank > 2) fail("[matrix] expected two dimensions, got {}", rank);  // a RuntimeError
 //     if (rank > 3) fail<NotImplementedError>("[matrix] {} dimensions are not supported", rank);
+//     if (rank > 4) throw RuntimeError("[matrix] expected fewer dimensions");
 //     if (rank > 4) fail<TypeError>("[matrix] expected a tensor");
 //     if (rank > 5) raise_named("IndexError: [matrix] expected another position");
 //     if (rank > 1) fail<ValueError>("[vector] expected one dimension, got {}", rank);

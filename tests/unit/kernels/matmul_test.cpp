@@ -22,12 +22,12 @@ std::mt19937& generator() {
   return engine;
 }
 
-double get(const Tensor& t, int64_t offset) {
+double get(const TensorBase& t, int64_t offset) {
   return t.dtype() == kFloat32 ? static_cast<double>(t.data<float>()[offset])
                                : static_cast<double>(to_float(t.data<BFloat16>()[offset]));
 }
 
-void set(const Tensor& t, int64_t offset, double value) {
+void set(const TensorBase& t, int64_t offset, double value) {
   if (t.dtype() == kFloat32)
     t.data<float>()[offset] = static_cast<float>(value);
   else
@@ -63,13 +63,13 @@ Tensor transposed(const Tensor& t) {
   return core::make_view(t, sizes, strides, t.sym_storage_offset());
 }
 
-double element(const Tensor& t, int64_t batch, int64_t row, int64_t column) {
+double element(const TensorBase& t, int64_t batch, int64_t row, int64_t column) {
   auto strides = t.strides();
   size_t rank = strides.size();
   return get(t, (rank == 3 ? batch * strides[0] : 0) + row * strides[rank - 2] + column * strides[rank - 1]);
 }
 
-double bias_at(const Tensor& bias, int64_t batch, int64_t row, int64_t column) {
+double bias_at(const TensorBase& bias, int64_t batch, int64_t row, int64_t column) {
   const int64_t index[3] = {batch, row, column};
   int64_t offset = 0;
   auto sizes = bias.sizes();

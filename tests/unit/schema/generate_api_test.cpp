@@ -13,6 +13,8 @@ namespace {
 
 Api generate_text(const std::string& text) { return generate(scan("src/ops/rows.cpp", text)); }
 
+std::string header_of(const std::string& text) { return generate_text(text).families.at(0).header; }
+
 // The part after the notice, the includes and the opening of the namespace.
 std::string after(const std::string& text, const std::string& mark) {
   const size_t at = text.find(mark);
@@ -45,9 +47,11 @@ OPS(unary) {
 OPS(creation) {
   op("zeros(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) "
      "-> Tensor").decompose(f);
-  op("sum.dim_IntList(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor").reduce();
+  op("sum.dim_IntList(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor")
+      .reduce();
   op("fill_.Scalar(Tensor(a!) self, Scalar value) -> Tensor(a!)").pointwise(f);
-  op(R"(max.dim(Tensor self, int dim, bool keepdim=False, str mode="a\\b") -> (Tensor values, Tensor indices))").kernel(f);
+  op(R"(max.dim(Tensor self, int dim, bool keepdim=False, str mode="a\\b") -> (Tensor values, Tensor indices))")
+      .kernel(f);
   op("seed() -> int").kernel(f);
 }
 )source";
@@ -55,7 +59,8 @@ OPS(creation) {
 TEST(GenerateApi, AnInPlaceFormByCopying) {
   std::string header =
       generate_text(R"(OPS(f) { op("tril(Tensor self, int diagonal=0) -> Tensor").element(f).with_inplace(); })")
-          .ops_header;
+          .families.at(0)
+          .header;
   EXPECT_EQ(after(header, "// aten::tril_"), R"(// aten::tril_(Tensor(a!) self, int diagonal=0) -> Tensor(a!)
 //   tril_(x);
 Tensor tril_(const Tensor& self, int64_t diagonal = 0);
@@ -65,7 +70,7 @@ Tensor tril_(const Tensor& self, int64_t diagonal = 0);
 }
 
 TEST(GenerateApi, Header) {
-  EXPECT_EQ(after(generate_text(kRows).ops_header, "namespace tenon {"), R"(namespace tenon {
+  EXPECT_EQ(after(header_of(kRows), "namespace tenon {"), R"(namespace tenon {
 
 // unary (rows.cpp)
 // aten::sin(Tensor self) -> Tensor
@@ -91,12 +96,14 @@ Tensor add_out(const Tensor& out, const Tensor& self, const Tensor& other, const
 Tensor where(const Tensor& condition, const Tensor& self, const Tensor& other);
 
 // creation (rows.cpp)
-// aten::zeros(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor
+// aten::zeros(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, )"
+                                                          R"(Device? device=None, bool? pin_memory=None) -> Tensor
 //   zeros({2, 3});
 Tensor zeros(const SymInts& size, const TensorOptions& options = {});
 // aten::sum.dim_IntList(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor
 //   sum(x);
-Tensor sum(const Tensor& self, const OptionalInts& dim = std::nullopt, bool keepdim = false, std::optional<Dtype> dtype = std::nullopt);
+Tensor sum(const Tensor& self, const OptionalInts& dim = std::nullopt, bool keepdim = false, )"
+                                                          R"(std::optional<Dtype> dtype = std::nullopt);
 // aten::fill_.Scalar(Tensor(a!) self, Scalar value) -> Tensor(a!)
 //   fill_(x, 2);
 Tensor fill_(const Tensor& self, const Scalar& value);
@@ -111,8 +118,26 @@ int64_t seed();
 )");
 }
 
+TEST(GenerateApi, EachSourceIsAFamily) {
+  std::vector<Row> rows = scan("src/ops/one.cpp", "op(\"f(Tensor self) -> Tensor\");");
+  for (Row& row : scan("src/ops/two.cpp", "op(\"g(Tensor self) -> Tensor\"); op(\"h() -> Tensor\");"))
+    rows.push_back(std::move(row));
+  Api api = generate(rows);
+  ASSERT_EQ(api.families.size(), 2u);
+  EXPECT_EQ(api.families[0].name, "one");
+  EXPECT_EQ(api.families[1].name, "two");
+  EXPECT_NE(api.families[0].header.find("Tensor f(const Tensor& self);"), std::string::npos);
+  EXPECT_EQ(api.families[0].header.find("Tensor g("), std::string::npos);
+  EXPECT_NE(api.families[1].source.find("Tensor Tensor::g() const"), std::string::npos);
+  EXPECT_EQ(after(api.ops_header, "#include"),
+            "#include <tenon/generated/ops/one.h>\n#include <tenon/generated/ops/two.h>\n");
+  EXPECT_NE(api.tensor_methods.find("Tensor f() const;"), std::string::npos);
+  EXPECT_NE(api.tensor_methods.find("Tensor g() const;"), std::string::npos);
+}
+
 TEST(GenerateApi, Methods) {
-  EXPECT_EQ(after(generate_text(kRows).tensor_methods, "\n// unary"), R"(
+  EXPECT_EQ(after(generate_text(kRows).tensor_methods, "\n// unary"),
+            R"(
 // unary (rows.cpp)
 // aten::sin(Tensor self) -> Tensor
 //   x.sin();
@@ -130,7 +155,8 @@ Tensor add_(const Tensor& other, const Scalar& alpha = 1) const;
 // creation (rows.cpp)
 // aten::sum.dim_IntList(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor
 //   x.sum();
-Tensor sum(const OptionalInts& dim = std::nullopt, bool keepdim = false, std::optional<Dtype> dtype = std::nullopt) const;
+Tensor sum(const OptionalInts& dim = std::nullopt, bool keepdim = false, )"
+            R"(std::optional<Dtype> dtype = std::nullopt) const;
 // aten::fill_.Scalar(Tensor(a!) self, Scalar value) -> Tensor(a!)
 //   x.fill_(2);
 Tensor fill_(const Scalar& value) const;
@@ -142,7 +168,7 @@ std::tuple<Tensor, Tensor> max(int64_t dim, bool keepdim = false, std::string_vi
 
 TEST(GenerateApi, Examples) {
   auto example = [](const std::string& row) {
-    std::string header = generate_text(row).ops_header;
+    std::string header = header_of(row);
     size_t begin = header.find("//   ") + 5;
     return header.substr(begin, header.find('\n', begin) - begin);
   };
@@ -155,7 +181,7 @@ TEST(GenerateApi, Examples) {
 }
 
 TEST(GenerateApi, Bodies) {
-  const std::string source = generate_text(kRows).ops_source;
+  const std::string source = generate_text(kRows).families.at(0).source;
   const char* const lines[] = {
       "Tensor add(const Tensor& self, const Tensor& other, const Scalar& alpha) { static const dispatch::Operator& op "
       "= "
@@ -179,7 +205,7 @@ TEST(GenerateApi, Bodies) {
 
 TEST(GenerateApi, EveryTypeAndDefault) {
   const auto declaration = [](const std::string& arguments, const std::string& result = "()") {
-    const std::string header = generate_text("op(\"f(" + arguments + ") -> " + result + "\").kernel(f);").ops_header;
+    const std::string header = header_of("op(\"f(" + arguments + ") -> " + result + "\").kernel(f);");
     const std::string tail = after(header, result == "()" ? "void f(" : " f(");
     return tail.substr(0, tail.find(");"));
   };
@@ -209,24 +235,26 @@ TEST(GenerateApi, EveryTypeAndDefault) {
 
 TEST(GenerateApi, NamesThatCppHasTaken) {
   const Api api = generate_text("op(\"xor(Tensor self, int default=1, int op=2) -> Tensor\").kernel(f);");
-  EXPECT_NE(api.ops_header.find("Tensor xor_(const Tensor& self, int64_t default_ = 1, int64_t op_ = 2);"),
+  EXPECT_NE(api.families.at(0).header.find("Tensor xor_(const Tensor& self, int64_t default_ = 1, int64_t op_ = 2);"),
             std::string::npos);
-  EXPECT_NE(api.ops_source.find("find_operator(\"aten::xor\")"), std::string::npos);
+  EXPECT_NE(api.families.at(0).source.find("find_operator(\"aten::xor\")"), std::string::npos);
 }
 
 TEST(GenerateApi, DefaultsBeforeARequiredParameterAreDropped) {
   const Api api = generate_text("op(\"f(Tensor self, int a=1, *, Tensor(a!) out, int b=2) -> Tensor(a!)\").kernel(f);");
-  EXPECT_NE(api.ops_header.find("Tensor f(const Tensor& self, int64_t a, const Tensor& out, int64_t b = 2);"),
-            std::string::npos);
+  EXPECT_NE(
+      api.families.at(0).header.find("Tensor f(const Tensor& self, int64_t a, const Tensor& out, int64_t b = 2);"),
+      std::string::npos);
 }
 
 TEST(GenerateApi, OtherDefaultsThanNoneKeepTheOptionsApart) {
   const Api api = generate_text(
       "op(\"f(*, ScalarType? dtype=long, Layout? layout=None, Device? device=None, bool? "
       "pin_memory=None) -> Tensor\").kernel(f);");
-  EXPECT_NE(api.ops_header.find("Tensor f(std::optional<Dtype> dtype = kInt64, std::optional<Layout> layout = "
-                                "std::nullopt, "),
-            std::string::npos);
+  EXPECT_NE(
+      api.families.at(0).header.find("Tensor f(std::optional<Dtype> dtype = kInt64, std::optional<Layout> layout = "
+                                     "std::nullopt, "),
+      std::string::npos);
 }
 
 TEST(GenerateApi, ErrorsNameTheRow) {
