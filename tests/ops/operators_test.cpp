@@ -317,11 +317,16 @@ Tensor weights_like(const Tensor& tensor, uint64_t seed) {
 
 // A weighted sum of the results that are differentiable.
 template <typename F>
-Tensor objective(F& function, const std::vector<Tensor>& tensors) {
+Tensor objective(const ops::Row& row, F& function, const std::vector<Tensor>& tensors) {
   Tensor total = zeros({}, kFloat64);
   uint64_t seed = 11;
-  for (const Tensor& result : function(tensors))
-    if (result.dtype() == kFloat64) total = total + sum(result * weights_like(result, seed++));
+  std::vector<Tensor> results = function(tensors);
+  for (size_t at = 0; at < results.size(); ++at) {
+    const std::vector<std::string>& without = row.not_differentiable;
+    bool carries = std::find(without.begin(), without.end(), fmt::format("result{}", at)) == without.end();
+    if (carries && results[at].dtype() == kFloat64)
+      total = total + sum(results[at] * weights_like(results[at], seed++));
+  }
   return total;
 }
 
@@ -439,9 +444,9 @@ class EveryGradient : public EveryRow {
     std::vector<Tensor> tensors = leaves_of(sample, positions), inputs = chosen(tensors, positions);
     auto value = [&] {
       autograd::NoGrad off;
-      return objective(function, tensors).item<double>();
+      return objective(row(), function, tensors).item<double>();
     };
-    Tensor scalar = objective(function, tensors);
+    Tensor scalar = objective(row(), function, tensors);
     if (!scalar.requires_grad()) {
       EXPECT_FALSE(row().differentiable()) << "a row with gradients gave a result without";
       return;
@@ -458,12 +463,12 @@ class EveryGradient : public EveryRow {
     };
     std::vector<Tensor> second = gradients_of(slope(first), inputs);
     auto slope_value = [&] {
-      return slope(gradients_of(objective(function, tensors), inputs)).template item<double>();
+      return slope(gradients_of(objective(row(), function, tensors), inputs)).template item<double>();
     };
     EXPECT_EQ(slopes_differ(second, differences(inputs, slope_value)), "") << "second derivatives";
 
     auto compiled = compile(function, {.fullgraph = !sample.data_dependent, .dynamic = Dynamic::Off});
-    std::vector<Tensor> by_compiler = gradients_of(objective(compiled, tensors), inputs);
+    std::vector<Tensor> by_compiler = gradients_of(objective(row(), compiled, tensors), inputs);
     for (size_t at = 0; at < first.size(); ++at)
       EXPECT_EQ(difference(by_compiler[at], first[at], 1e-11), "") << "compiled and eager gradients of input " << at;
     ++checked().gradients;

@@ -26,6 +26,9 @@ struct CrossEntropyOptions {
 //   Tensor smooth = cross_entropy(x, classes, options);
 Tensor cross_entropy(const Tensor& logits, const Tensor& target, const CrossEntropyOptions& options = {});
 
+//   Tensor images = randn({4, 3, 2, 2}), mean = zeros({3}), variance = ones({3});
+//   BatchNormOptions options{.weight = ones({3}), .training = true};
+//   Tensor normal = batch_norm(images, mean, variance, options);
 struct BatchNormOptions {
   std::optional<Tensor> weight = {}, bias = {};  // one number per channel
   bool training = false;                         // normalise by the batch, and move the running statistics towards it

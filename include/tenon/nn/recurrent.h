@@ -29,7 +29,7 @@ struct LSTMState {
 //
 //   nn::LSTM layer(3, 8);
 //   auto [sequence, state] = layer(ones({5, 2, 3}));             // [5, 2, 8], and h and c of [1, 2, 8]
-//   auto [more, last] = layer(ones({5, 2, 3}), state);
+//   auto [more, last] = layer(ones({5, 2, 3}), nn::LSTMState{zeros({1, 2, 8}), zeros({1, 2, 8})});
 class LSTM : public Module {
  public:
   LSTM(int64_t input_size, int64_t hidden_size, const LSTMOptions& options = {});
