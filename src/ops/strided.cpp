@@ -243,14 +243,14 @@ void check_places_differ(std::string_view op_name, const SymInts& sizes, const S
 }
 
 OPS(strided) {
-  // Example: f(x, {2, 2}, {1, 2}, 1);
+  // Example: as_strided(x, {2, 2}, {1, 2}, 1);
   op("as_strided(Tensor(a) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor(a)")
       .decompose([](const Tensor& self, const SymInts& size, const SymInts& stride,
                     const std::optional<SymInt>& storage_offset) {
         return _strided_view(self, size, stride, from_first(self, storage_offset));
       })
       .captured_in_parts();
-  // Example: f(x, ones({2, 2}), {2, 2}, {1, 2}, 1);
+  // Example: as_strided_scatter(x, ones({2, 2}), {2, 2}, {1, 2}, 1);
   op("as_strided_scatter(Tensor self, Tensor src, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> "
      "Tensor")
       .decompose([](const Tensor& self, const Tensor& src, const SymInts& size, const SymInts& stride,
@@ -265,7 +265,7 @@ OPS(strided) {
       })
       .captured_in_parts();
   // `offset` counts from the first element of `self`, which stays right when another tensor takes its place.
-  // Example: f(x, {2, 2}, {1, 2}, 1);
+  // Example: _strided_view(x, {2, 2}, {1, 2}, 1);
   op("_strided_view(Tensor(a) self, SymInt[] size, SymInt[] stride, SymInt offset) -> Tensor(a)")
       .view(strided_geometry, strided_index)
       .of_storage()
@@ -282,11 +282,11 @@ OPS(strided) {
                              g.argument("offset").sym_int());
       });
   // The gradient of a view: elements of it that lie at one place are summed.
-  // Example: f(ones({2, 2}), {2, 3}, {3, 1}, {1, 2}, 1);
+  // Example: _strided_fold(ones({2, 2}), {2, 3}, {3, 1}, {1, 2}, 1);
   op("_strided_fold(Tensor grad, SymInt[] self_size, SymInt[] self_stride, SymInt[] stride, SymInt offset) -> Tensor")
       .decompose(folded);
   // What lies at the places of a view of `self`, if `self` has these strides; 0 between its elements.
-  // Example: f(x, {3, 1}, {2, 2}, {1, 2}, 1, {0, 1});
+  // Example: _strided_gather(x, {3, 1}, {2, 2}, {1, 2}, 1, {0, 1});
   op("_strided_gather(Tensor self, SymInt[] self_stride, SymInt[] size, SymInt[] stride, SymInt offset, int[] order) "
      "-> Tensor")
       .element([](Element& e) {
@@ -308,7 +308,7 @@ OPS(strided) {
                              g.argument("stride").sym_ints(), g.argument("offset").sym_int());
       });
   // `self` with what lies at the places of a view replaced. `order`: how the view's strides nest.
-  // Example: f(x, ones({2, 2}), {3, 1}, {1, 2}, 1, {1, 0});
+  // Example: _strided_scatter(x, ones({2, 2}), {3, 1}, {1, 2}, 1, {1, 0});
   op("_strided_scatter(Tensor self, Tensor src, SymInt[] self_stride, SymInt[] stride, SymInt offset, int[] order) -> "
      "Tensor")
       .element([](Element& e) {
