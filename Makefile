@@ -50,10 +50,10 @@ tsan:  ## the tests under the thread sanitizer, in build/tsan
 	@$(CTEST) build/tsan
 
 fuzz:  ## runs COUNT (20000) random programs, from seed SEED (1) on: eager and compiled must agree; PEER=1: and PyTorch
-	$(if $(PEER),$(if $(TENON_PEER_PYTHON),,$(error make fuzz PEER=1 needs TENON_PEER_PYTHON, a Python that has PyTorch 2.13)))
+	$(if $(PEER),$(if $(TENON_PEER_PYTHON),,$(error make fuzz PEER=1 needs TENON_PEER_PYTHON: a Python with PyTorch 2.13)))
 	$(call build,release,build,tests_fuzz)
-	@TENON_FUZZ_COUNT=$(or $(COUNT),$(if $(PEER),5000,20000)) TENON_FUZZ_SEED=$(or $(SEED),1) $(if $(PEER),TENON_FUZZ_PEER=1) \
-	  build/tests_fuzz --gtest_brief=1 --gtest_filter='$(if $(PEER),Peer,Seeds/)*'
+	@TENON_FUZZ_COUNT=$(or $(COUNT),$(if $(PEER),5000,20000)) TENON_FUZZ_SEED=$(or $(SEED),1) \
+	  $(if $(PEER),TENON_FUZZ_PEER=1) build/tests_fuzz --gtest_brief=1 --gtest_filter='$(if $(PEER),Peer,Seeds/)*'
 
 fuzzers:  ## builds the libFuzzer targets with clang-19, in build/fuzz
 	$(call build,fuzz,build/fuzz,,fuzz)

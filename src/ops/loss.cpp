@@ -29,7 +29,7 @@ Dtype softmax_dtype(const Tensor& self, std::optional<Dtype> dtype, std::string_
 
 // Minus the largest element along `dim`, so that no exponential overflows. An empty dimension has none.
 Tensor shifted(const Tensor& x, int64_t dim) {
-  if (x.dim() > 0 && is_zero(x.size(dim))) return x;
+  if (x.dim() > 0 && decide_or(x.size(dim) == 0, false)) return x;
   return x - amax(x, dim, true);
 }
 

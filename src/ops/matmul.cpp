@@ -212,10 +212,13 @@ OPS(matmul) {
         }
         TENON_CHECK(!bias || (bias->dim() == 1 && equal(bias->size(0), weight.size(0))),
                     "[linear] expected a bias of {} elements, got {}", weight.size(0).str(), bias->description());
-        // A vector is one row; halves are rounded once, behind the bias.
-        Tensor rows = input.dim() == 1 ? unsqueeze(input, 0) : as_rows(input);
+        // Halves are rounded once, behind the bias.
+        if (input.dim() == 1 && !is_half(input.dtype())) {
+          Tensor result = matmul(input, t(weight));
+          return bias ? result + *bias : result;
+        }
+        Tensor rows = as_rows(input);
         Tensor result = bias ? addmm(*bias, rows, t(weight)) : mm(rows, t(weight));
-        if (input.dim() == 1) return select(result, 0, 0);
         return input.dim() == 2 ? result : view(result, joined(without_last(input, 1), {weight.size(0)}));
       });
 }

@@ -204,7 +204,7 @@ OPS(pieces) {
         TENON_CHECK(chunks > 0, "[chunk] expected a number of at least 1, got {}", chunks);
         SymInt size = dimensioned(self, "chunk").size(wrap_dim(dim, self.dim(), "chunk"));
         SymInt each = (size + chunks - 1) / SymInt(chunks);
-        if (statically_true(size == 0))
+        if (decide_or(size == 0, false))
           return split_by(self, SymInts(std::vector<int64_t>(static_cast<size_t>(chunks), 0)),
                           wrap_dim(dim, self.dim(), "chunk"));
         return split_evenly(self, each, dim, "chunk");

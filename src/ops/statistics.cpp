@@ -1,6 +1,7 @@
 // Reductions that are more than one pass: extrema with their places, moments, norms, running sums.
 #include <tenon/kernels/cumulative.h>
 #include <tenon/ops/table.h>
+#include <tenon/sym/size_rules.h>
 
 #include <cmath>
 
@@ -23,7 +24,7 @@ Tensor positions_along(const Tensor& self, int64_t dim) {
 // The first position of the largest (or smallest) element along `dim`; a NaN counts as both.
 Tensor first_extremum(const Tensor& self, int64_t dim, bool keepdim, bool largest, std::string_view op_name) {
   if (self.dim() == 0) return zeros(SymInts{}, TensorOptions(kInt64, self.device()));
-  TENON_CHECK_INDEX(!statically_true(self.size(dim) == 0),
+  TENON_CHECK_INDEX(expect(self.size(dim) > 0),
                     "[{}] expected a dimension of at least one element, got {} at dimension {}", op_name,
                     self.description(), dim);
   Tensor extremum = largest ? amax(self, dim, true) : amin(self, dim, true);
@@ -194,7 +195,7 @@ Tensor log_sum_exp(const Tensor& self, const Ints& dim, bool keepdim) {
               self.description());
   Tensor x = self.to(compute_dtype(self.dtype()));
   for (const SymInt& size : self.sym_sizes())
-    if (statically_true(size == 0)) return log(sum(exp(x), OptionalInts(dim), keepdim)).to(self.dtype());
+    if (decide_or(size == 0, false)) return log(sum(exp(x), OptionalInts(dim), keepdim)).to(self.dtype());
   Tensor largest = amax(x, dim, true);
   // An infinite shift would make a NaN of it.
   Tensor shift = where(isfinite(largest), largest, zero_of(x));

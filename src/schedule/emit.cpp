@@ -316,11 +316,18 @@ class Emitter final {
 
   Lane emit_anew(ValueId id, const std::vector<Expr>& index) {
     const ValueState& state = schedule_.state(id);
+    // Of what may be empty nothing is read where it is not asked, nor of what it looks into.
+    struct Doubt {
+      int& count;
+      bool here;
+      Doubt(int& doubtful, bool empty) : count(doubtful), here(empty) { count += here ? 1 : 0; }
+      ~Doubt() { count -= here ? 1 : 0; }
+    } doubt(doubtful_, !builder_.conditions().empty() && !never_empty(id));
     ValueId base = state.base;
     const ValueState& memory = schedule_.state(base);
     if (schedule_.is_input(base) || (memory.root && !in_group(base)))
       return builder_.load(buffer_of(base, loop::BufferRole::In), address(id, index),
-                           !builder_.conditions().empty() && never_empty(base));
+                           !builder_.conditions().empty() && doubtful_ == 0);
     if (state.source != graph::kNoValue) return emit(state.source, source_index(id, index));
     if (in_group(id)) {
       if (index != own_index(id))
@@ -546,6 +553,7 @@ class Emitter final {
   int stage_ = 0;
   int open_loops_ = 0;
   int stand_ins_ = 0;
+  int doubtful_ = 0;  // values that may be empty, of those being emitted under a condition
   std::vector<Expr> coordinates_, survey_axes_;
   std::vector<std::map<MemoKey, Lane>> memo_;  // by scope
   std::map<ValueId, int> levels_;

@@ -66,7 +66,8 @@ ValueId passed_on(const Graph& graph, const std::vector<const Node*>& producer, 
   SymInts sizes = from.sym_sizes(), wanted = to.sym_sizes(), strides = from.sym_strides(), shown = to.sym_strides();
   for (size_t dim = 0; dim < sizes.size(); ++dim)
     if (!sizes[dim].same(wanted[dim]) || !strides[dim].same(shown[dim])) return graph::kNoValue;
-  return kept;
+  // Views of the result count from where it begins.
+  return from.sym_storage_offset().same(to.sym_storage_offset()) ? kept : graph::kNoValue;
 }
 
 }  // namespace

@@ -275,13 +275,15 @@ def networks(table):
         rstd = 1 / np.sqrt(variance + 1e-5)
         expected = (v - mean[:, None, None]) * rstd[:, None, None]
         weight, bias = draw("batch_norm weight", dtype, (2,)), draw("batch_norm bias", dtype, (2,))
-        full = expected * weight.values.astype(np.float64)[:, None, None] + bias.values.astype(np.float64)[:, None, None]
+        wide_weight, wide_bias = (each.values.astype(np.float64)[:, None, None] for each in (weight, bias))
+        full = expected * wide_weight + wide_bias
         single = "float64" if dtype == "float64" else "float32"
         moments = [Array(single, mean), Array(single, rstd)]
-        for result, scale, more in ((expected, 2, {"weight": None, "bias": None}), (full, 16, {"weight": weight, "bias": bias})):
+        for result, scale, more in ((expected, 2, {"weight": None, "bias": None}),
+                                    (full, 16, {"weight": weight, "bias": bias})):
             table.add("_native_batch_norm_legit.no_stats", [Array(dtype, result)] + moments,
-                      [loosely(result, dtype, scale)] + [loosely(each, single, 4) for each in (mean, rstd)], input=x, **more, training=True,
-                      momentum=0.1, eps=1e-5)
+                      [loosely(result, dtype, scale)] + [loosely(each, single, 4) for each in (mean, rstd)], input=x, **more,
+                      training=True, momentum=0.1, eps=1e-5)
         a, b = draw("baddbmm a", dtype, (2, 3, 4)), draw("baddbmm b", dtype, (2, 4, 2))
         product = np.matmul(a.values.astype(np.float64), b.values.astype(np.float64))
         for shape in ((2, 3, 2), (2,), (3, 1)):

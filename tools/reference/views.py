@@ -138,12 +138,14 @@ def strided(table):
         x = draw("as_strided", dtype, (3, 4))
         flat = np.ascontiguousarray(x.values).reshape(-1)
         places = np.arange(12)
-        for size, stride, offset in (((2, 2), (1, 2), 1), ((3, 2), (1, 1), 0), ((5,), (2,), 3), ((), (), 7), ((2, 3), (0, 4), 2), ((0, 2), (1, 1), 0)):
+        for size, stride, offset in (((2, 2), (1, 2), 1), ((3, 2), (1, 1), 0), ((5,), (2,), 3), ((), (), 7),
+                                     ((2, 3), (0, 4), 2), ((0, 2), (1, 1), 0)):
             at = as_strided(places[offset:], size, [8 * step for step in stride])
             size, stride = list(size), list(stride)
             table.add("as_strided", Array(dtype, flat[at]), self=x, size=size, stride=stride, storage_offset=offset)
             table.add("_strided_view", Array(dtype, flat[at]), self=x, size=size, stride=stride, offset=offset)
-            table.add("_strided_gather", Array(dtype, flat[at]), self=x.strided([1, 0]), self_stride=[4, 1], size=size, stride=stride, offset=offset, order=[0, 1])
+            table.add("_strided_gather", Array(dtype, flat[at]), self=x.strided([1, 0]), self_stride=[4, 1],
+                      size=size, stride=stride, offset=offset, order=[0, 1])
             src = draw("as_strided src", dtype, at.shape)
             if len(np.unique(at)) == at.size:
                 whole = flat.copy()
@@ -151,16 +153,18 @@ def strided(table):
                 whole = Array(dtype, whole.reshape(3, 4))
                 table.add("as_strided_scatter", whole, self=x, src=src, size=size, stride=stride, storage_offset=offset)
                 order = sorted(range(len(size)), key=lambda dim: -stride[dim])
-                table.add("_strided_scatter", whole, self=x.strided([1, 0]), src=src, self_stride=[4, 1], stride=stride, offset=offset, order=order)
+                table.add("_strided_scatter", whole, self=x.strided([1, 0]), src=src, self_stride=[4, 1],
+                          stride=stride, offset=offset, order=order)
             if dtype in ("float32", "float64"):
                 total, magnitude = np.zeros(12), np.zeros(12)
                 np.add.at(total, at, src.values.astype(np.float64))
                 np.add.at(magnitude, at, np.abs(src.values.astype(np.float64)))
-                table.add_sum("_strided_fold", total.reshape(3, 4), magnitude.reshape(3, 4), 2, dtype, grad=src, self_size=[3, 4], self_stride=[4, 1],
-                              stride=stride, offset=offset)
+                table.add_sum("_strided_fold", total.reshape(3, 4), magnitude.reshape(3, 4), 2, dtype, grad=src,
+                              self_size=[3, 4], self_stride=[4, 1], stride=stride, offset=offset)
     # As if what lies between the columns of a wider matrix were not there.
     x = draw("gather places", "float32", (2, 3))
-    table.add("_strided_gather", Array("float32", [x.values[0, 1], x.values[0, 2], 0, x.values[1, 0]]), self=x, self_stride=[4, 1], size=[4], stride=[1], offset=1, order=[0, 1])
+    table.add("_strided_gather", Array("float32", [x.values[0, 1], x.values[0, 2], 0, x.values[1, 0]]), self=x,
+              self_stride=[4, 1], size=[4], stride=[1], offset=1, order=[0, 1])
 
 
 def write(table):

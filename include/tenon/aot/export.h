@@ -2,7 +2,7 @@
 // gradients and all, comes out.
 //
 //   Backend mine = [](const graph::Graph& graph) -> GraphFunction {
-//     return aot::compile(graph, [](const graph::Graph& part) {    // called for forward, and when it is needed for backward
+//     return aot::compile(graph, [](const graph::Graph& part) {  // for forward, and for backward when it is needed
 //       fmt::print("{}", graph::to_string(part));
 //       return aot::interpreted(part);                             // or aot::scheduled: fused, compiled to kernels
 //     }).run;

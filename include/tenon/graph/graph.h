@@ -46,7 +46,7 @@ struct Binding {
   } kind = Kind::Hidden;
   int32_t symbol = -1;
   int32_t output = -1;  // position among the node's outputs; of an Item: -1
-  int32_t dim = -1;  // of an Item: which of the node's results
+  int32_t dim = -1;     // of an Item: which of the node's results
 };
 
 struct Node {

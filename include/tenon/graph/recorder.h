@@ -35,8 +35,8 @@ class Recorder {
   int64_t number_now();
 
   Graph graph_;
-  int64_t next_number_ = 0;            // of a forward node
-  std::map<int64_t, int64_t> numbers_;  // of forward nodes, by the operator that was being run (`Origin::sequence`)
+  int64_t next_number_ = 0;                // of a forward node
+  std::map<int64_t, int64_t> numbers_;     // of forward nodes, by the operator that was being run (`Origin::sequence`)
   std::unordered_set<std::string> names_;  // of inputs
   // Tensors are kept alive while recording, so that an address is never reused.
   std::unordered_map<const TensorImpl*, std::pair<Tensor, ValueId>> ids_;

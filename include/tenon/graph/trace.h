@@ -17,7 +17,7 @@ class TraceMode {
   static TraceMode* current();
   Recorder& recorder() { return recorder_; }
   const Decompose& decompose() const { return decompose_; }
-  // Null, or the node of another graph that is being run: those recorded for it have its number, its module and its draw.
+  // Null, or the node of another graph that is being run: those recorded for it have its number, module and draw.
   const Node* origin = nullptr;
 
  private:
