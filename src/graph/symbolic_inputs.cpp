@@ -209,6 +209,13 @@ bool SizeGuards::check(std::span<const Tensor> inputs, std::span<const int64_t> 
 std::vector<SizeGuards::Failure> SizeGuards::failures(std::span<const Tensor> inputs, std::span<const int64_t> numbers,
                                                       std::vector<int64_t> symbols) const {
   std::vector<Failure> found;
+  // Nothing where there is no value (a division by 0).
+  auto evaluate = [&](sym::Expr expr) -> std::optional<int64_t> {
+    const sym::Expr results[] = {expr};
+    int64_t value = 0;
+    if (!sym::ExprProgram(results).try_run(symbols, {&value, 1})) return std::nullopt;
+    return value;
+  };
   auto name = [&](int32_t input) { return names_[static_cast<size_t>(input)]; };
   auto got = [&](int32_t input, int32_t dim, bool stride) {
     const Tensor& tensor = inputs[static_cast<size_t>(input)];
@@ -229,10 +236,10 @@ std::vector<SizeGuards::Failure> SizeGuards::failures(std::span<const Tensor> in
                                    symbols.back())});
   }
   for (const Expectation& each : expected_)
-    if (int64_t expected = sym::evaluate(each.value, symbols); got(each.input, each.dim, each.stride) != expected)
-      mismatch(each, fmt::format("{} ({})", expected, each.value.str()));
+    if (std::optional<int64_t> expected = evaluate(each.value); got(each.input, each.dim, each.stride) != expected)
+      mismatch(each, fmt::format("{} ({})", expected ? std::to_string(*expected) : "no number", each.value.str()));
   for (const sym::Guard& guard : guards_)
-    if (sym::evaluate(guard.condition, symbols) == 0)
+    if (evaluate(guard.condition).value_or(0) == 0)
       found.push_back({fmt::format("{} does not hold (asked by {})", guard.condition.str(),
                                    guard.where.empty() ? "the function" : guard.where),
                        guard.site});

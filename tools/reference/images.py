@@ -282,8 +282,8 @@ def networks(table):
         for result, scale, more in ((expected, 2, {"weight": None, "bias": None}),
                                     (full, 16, {"weight": weight, "bias": bias})):
             table.add("_native_batch_norm_legit.no_stats", [Array(dtype, result)] + moments,
-                      [loosely(result, dtype, scale)] + [loosely(each, single, 4) for each in (mean, rstd)], input=x, **more,
-                      training=True, momentum=0.1, eps=1e-5)
+                      [loosely(result, dtype, scale)] + [loosely(each, single, 4) for each in (mean, rstd)],
+                      input=x, **more, training=True, momentum=0.1, eps=1e-5)
         a, b = draw("baddbmm a", dtype, (2, 3, 4)), draw("baddbmm b", dtype, (2, 4, 2))
         product = np.matmul(a.values.astype(np.float64), b.values.astype(np.float64))
         for shape in ((2, 3, 2), (2,), (3, 1)):
