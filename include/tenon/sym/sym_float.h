@@ -174,7 +174,8 @@ TENON_REAL_FUNCTION(log2, Log2)
 #undef TENON_REAL_FUNCTION
 
 // The user's promise about values. A plain condition that fails is an Error; a symbolic one is taken as true from here
-// on, and asserted when the compiled function runs if it depends on data. Either text names this line.
+// on, and asserted when the compiled function runs if it depends on data. Either text names this line. A graph whose
+// assertion fails writes nothing back: what the function had changed in an argument before it is as it was.
 void check(const SymBool& condition, const std::string& message = {},
            std::source_location where = std::source_location::current());
 // `number >= 0`, and shape rules may take it as a size.
