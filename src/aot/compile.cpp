@@ -115,10 +115,13 @@ std::vector<Value> run_wrapped(const std::shared_ptr<State>& state, std::span<co
     const Tensor& input = inputs[static_cast<size_t>(joint.mutated[at])];
     // A view is changed as eager changes it, so that the history of what it looks into is written anew.
     bool through_autograd = history[at] >= 0 && is_view(input);
+    bool is_current = node && history[at] < 0 && is_view(input) && autograd::grad_fn(input);
     autograd::SetGradMode mode(autograd::grad_enabled() || through_autograd);
     dispatch::ExcludeKeys below(through_autograd ? KeySet{} : KeySet{DispatchKey::Autograd});
     call_tensor("aten::copy_", {Value(input), Value(results[at].tensor()), Value(false)});
     if (!through_autograd) set_history(input, at);
+    // A write that autograd does not see leaves a view its history, which is the one that the results lead to.
+    if (is_current) autograd::meta_of(input)->view->version = input.version();
   }
   for (size_t at = 0; node && at < joint.forward_outputs; ++at)
     node->watch(at, at < joint.mutated.size() ? inputs[static_cast<size_t>(joint.mutated[at])] : results[at].tensor());
@@ -146,9 +149,13 @@ std::vector<Value> run_wrapped(const std::shared_ptr<State>& state, std::span<co
     switch (plan.kind) {
       case OutputPlan::Kind::Value: outputs.push_back(Tensor(results[at].tensor())); break;
       case OutputPlan::Kind::Input: outputs.push_back(Tensor(inputs[at])); break;
-      case OutputPlan::Kind::ViewOfInput:
-        outputs.push_back(with_history(make_view_of(inputs[at], plan.chain, symbols), plan.history));
+      case OutputPlan::Kind::ViewOfInput: {
+        Tensor view = with_history(make_view_of(inputs[at], plan.chain, symbols), plan.history);
+        // As in eager: if the input comes to require grad later on, it does too.
+        if (plan.is_older && !view.requires_grad() && is_view(view)) autograd::meta_of(view)->view->version = -1;
+        outputs.push_back(std::move(view));
         break;
+      }
       case OutputPlan::Kind::ViewOfOutput: outputs.push_back(Tensor(remade[at])); break;
       case OutputPlan::Kind::Number: outputs.push_back(graph::evaluate_numbers(plan.number, symbols)); break;
     }

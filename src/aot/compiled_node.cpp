@@ -111,7 +111,8 @@ void CompiledNode::check_alive() const {
 std::vector<Tensor> CompiledNode::apply(std::vector<Tensor> gradients) {
   check_alive();
   check_unchanged(gradients);
-  if (!autograd::grad_enabled() || !has_history(gradients)) return apply_once(gradients);
+  bool any = std::any_of(gradients.begin(), gradients.end(), [](const Tensor& each) { return each.defined(); });
+  if (!any || !autograd::grad_enabled() || !has_history(gradients)) return apply_once(gradients);
   if (state_->refuse_double_backward) return apply_refusing_more(gradients);
   GradientLevel level = level_for(gradients);
   level.of = state_->joint.gradients;
@@ -131,7 +132,7 @@ bool CompiledNode::has_history(const std::vector<Tensor>& gradients) const {
 std::vector<Tensor> CompiledNode::apply_once(const std::vector<Tensor>& gradients) const {
   std::vector<bool> given;
   for (const Tensor& gradient : gradients) given.push_back(gradient.defined());
-  State::Backward& backward = state_->backward(given);
+  State::Backward& backward = state_->backward(given, symbols_);
   dispatch::ExcludeKeys below(kAutogradKeys);
   autograd::NoGrad off;
   std::vector<Tensor> inputs;
@@ -156,6 +157,7 @@ std::vector<Tensor> CompiledNode::apply_once(const std::vector<Tensor>& gradient
 
 GradientLevel CompiledNode::level_for(const std::vector<Tensor>& gradients) const {
   GradientLevel level;
+  level.are_dense = state_->joint.are_dense;
   for (const Tensor& gradient : gradients) {
     level.given.push_back(gradient.defined());
     level.requires_grad.push_back(gradient.defined() && autograd::grad_enabled() && gradient.requires_grad());

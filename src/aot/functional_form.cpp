@@ -58,13 +58,15 @@ schema::Schema aliased_form_of(const schema::Schema& schema) {
 void run_on_bases(const dispatch::Operator& op, dispatch::Call& call) {
   dispatch::ExcludeKeys below(kLayers);
   const size_t own = op.schema().arguments.size();
-  std::vector<Tensor> bases;
-  for (const Tensor& base : call.args[own].tensors()) {
-    bases.push_back(empty_strided(base.sym_sizes(), base.sym_strides(), TensorOptions(base.dtype(), base.device())));
-    bases.back().copy_(base);
-  }
   SymInts places = call.args[own + 1].sym_ints();
   size_t next = 0;
+  std::vector<Tensor> bases;
+  for (const Tensor& base : call.args[own].tensors()) {
+    SymInts strides;
+    for (int64_t dim = 0; dim < base.dim(); ++dim) strides.push_back(places[next++]);
+    bases.push_back(empty_strided(base.sym_sizes(), strides, TensorOptions(base.dtype(), base.device())));
+    bases.back().copy_(base);
+  }
   dispatch::Values args;
   for (const dispatch::Value& arg : call.args.first(own))
     args.push_back(arg.map_tensors([&](const Tensor& tensor) {

@@ -17,9 +17,10 @@ dispatch::OperatorRef functional_form(const dispatch::Operator& op);
 //   mylib::two(Tensor(a0!) x, Tensor(a1!) y) -> ()
 //   mylib_functional::two.aliased(Tensor x, Tensor y, Tensor[] bases, SymInt[] places) -> Tensor[]
 //
-// `bases` are the memories in question, each as the tensor that has all of it; `places` says of every tensor among the
-// arguments, in order, which base it looks into and how (`Place`). The operator runs on views of copies of the bases,
-// and the form returns what those have become.
+// `bases` are the memories in question, each as the tensor that has all of it. `places` has the strides of each base
+// first, because the values that arrive may lie otherwise; then it says of every tensor among the arguments, in order,
+// which base it looks into and how (`Place`). The operator runs on views of copies of the bases, and the form returns
+// what those have become.
 dispatch::OperatorRef aliased_form(const dispatch::Operator& op);
 
 // Where a tensor lies: in which base (-1: in none, and nothing else follows), its sizes, strides and offset.

@@ -219,6 +219,8 @@ void run_custom_aliased(dispatch::Call& call, const std::vector<FunctionalStorag
       bases.push_back(laid_out(storage->value, storage->strides));
     });
   SymInts places;
+  for (const FunctionalStorage* storage : memories)
+    for (const SymInt& stride : storage->strides) places.push_back(stride);
   dispatch::Values args = unwrap(call.args);
   for (const dispatch::Value& arg : call.args)
     arg.each_tensor([&](const Tensor& tensor) {

@@ -46,7 +46,8 @@ void ResultPlanner::forget() {
   remade_.clear();
 }
 
-void ResultPlanner::plan(const std::vector<dispatch::Value>& results) {
+void ResultPlanner::plan(const std::vector<dispatch::Value>& results, const std::vector<bool>* known) {
+  std::vector<bool>& remade_now = joint_.are_remade.emplace_back(results.size());
   for (size_t at = 0; at < results.size(); ++at) {
     OutputPlan plan;
     if (!results[at].is_tensor()) {
@@ -60,7 +61,9 @@ void ResultPlanner::plan(const std::vector<dispatch::Value>& results) {
     for (size_t before = 0; before < at && plan.same_as < 0; ++before)
       if (results[before].is_tensor() && results[before].tensor().is(outer))
         plan.same_as = static_cast<int32_t>(before);
-    if (plan.same_as < 0 && primal_of(outer) < 0 && must_be_remade(outer, results)) {
+    if (plan.same_as < 0 && primal_of(outer) < 0)
+      remade_now[at] = known ? (*known)[at] : must_be_remade(outer, results);
+    if (remade_now[at]) {
       plan.index = remade(outer);
       plan.kind = OutputPlan::Kind::ViewOfOutput;
     } else if (plan.same_as < 0) {
@@ -77,6 +80,8 @@ int32_t ResultPlanner::primal_of(const Tensor& outer) const {
 }
 
 void ResultPlanner::plan_tensor(const Tensor& outer, OutputPlan& plan) {
+  const autograd::AutogradMeta* meta = autograd::meta_of(outer);
+  plan.is_older = meta && meta->view && meta->view->version != outer.version();
   plan.index = primal_of(outer);
   if (plan.index < 0) {
     plan.index = forward_output_of(outer);

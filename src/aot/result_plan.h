@@ -14,7 +14,8 @@ class ResultPlanner {
                 JointGraph& joint)
       : recorder_(recorder), primals_(primals), forward_(forward), joint_(joint) {}
 
-  void plan(const std::vector<dispatch::Value>& results);
+  // `known`: what an earlier trace decided, by result.
+  void plan(const std::vector<dispatch::Value>& results, const std::vector<bool>* known);
   int32_t add_forward_output(const Tensor& outer, const Tensor& value);
   // What was planned so far is not to be returned.
   void forget();

@@ -33,7 +33,22 @@ std::shared_ptr<State> make_state(Program program, const GraphCompiler& compiler
   return state;
 }
 
-State::Backward& State::backward(const std::vector<bool>& given) {
+// A formula of the user's is given zeros for a gradient that is missing; an operator of the table is not run for it.
+// What comes of it is found out as eager does.
+std::vector<bool> State::reached_from(const std::vector<bool>& given, std::span<const int64_t> symbols) const {
+  sym::EnvCopy copy(known, symbols, graph::bound_symbols(program.captured, true));
+  Program partial = program;
+  partial.captured = graph::in_copy(program.captured, copy);
+  partial.given_tangents = given;
+  partial.are_remade = joint.are_remade;
+  JointGraph traced = trace_joint(partial);
+  std::vector<bool> reached;
+  for (int32_t input : joint.gradients)
+    reached.push_back(std::find(traced.gradients.begin(), traced.gradients.end(), input) != traced.gradients.end());
+  return reached;
+}
+
+State::Backward& State::backward(const std::vector<bool>& given, std::span<const int64_t> symbols) {
   std::lock_guard lock(mutex_);
   std::unique_ptr<Backward>& found = backward_[given];
   if (found) return *found;
@@ -46,7 +61,7 @@ State::Backward& State::backward(const std::vector<bool>& given) {
     for (int32_t draw = joint.forward_draws; draw < joint.draws; ++draw) found->draws.push_back(draw);
     return *found;
   }
-  graph::Graph graph = without_tangents(parts.backward, parts.saved.size(), given);
+  graph::Graph graph = without_tangents(parts.backward, parts.saved.size(), given, reached_from(given, symbols));
   std::vector<graph::Argument> outputs;
   for (const graph::Argument& output : graph.outputs) {
     const auto* id = std::get_if<graph::ValueId>(&output);
@@ -85,6 +100,7 @@ std::shared_ptr<State> State::differentiated(const GradientLevel& level, bool hi
     Program next = program;
     next.captured = graph::in_copy(program.captured, copy);
     next.levels.push_back(level);
+    next.are_remade = joint.are_remade;
     next.history = history;
     next.given_draws = joint.forward_draws;
     return make_state(std::move(next), with, refuse_double_backward);

@@ -28,13 +28,16 @@ struct State {
     Variants<GraphFunction> compiled;
   };
   // `given`: by tangent, whether it has a value.
-  Backward& backward(const std::vector<bool>& given);
+  Backward& backward(const std::vector<bool>& given, std::span<const int64_t> symbols);
   std::shared_ptr<GraphFunction> compiled(Backward& backward, std::span<const int64_t> symbols);
 
   // The program differentiated once more.
   std::shared_ptr<State> differentiated(const GradientLevel& level, bool history, std::span<const int64_t> symbols);
 
  private:
+  // By gradient: whether eager computes one, be it zeros, if these tangents have a value.
+  std::vector<bool> reached_from(const std::vector<bool>& given, std::span<const int64_t> symbols) const;
+
   std::mutex mutex_;
   std::map<std::vector<bool>, std::unique_ptr<Backward>> backward_;  // by which tangents are given
   std::map<std::pair<GradientLevel, bool>, std::unique_ptr<Variants<State>>> orders_;

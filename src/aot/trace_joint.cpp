@@ -45,12 +45,13 @@ class JointTracer {
     }
     std::vector<dispatch::Value> results = run_forward();
     plan_written();
-    planner_.plan(results);
+    planner_.plan(results, known_remade(0));
     for (size_t level = 0; level < program_.levels.size(); ++level) differentiate(level);
     joint_.primals = primals_.size();
     joint_.forward_outputs = forward_.size();
     find_kept_outputs();
     forward_nodes_ = recorder_.graph().nodes.size();
+    forward_values_ = recorder_.graph().values.size();
     if (records_ && program_.history) run_backward();
     finish();
     return std::move(joint_);
@@ -78,7 +79,7 @@ class JointTracer {
 
   Tensor snapshot(const Tensor& tensor) {
     if (const FunctionalSlot* slot = functional_slot(tensor)) {
-      saved_.emplace_back(slot->storage, slot->storage->generation);
+      saved_.push_back({slot->storage, slot->storage->generation, recorder_.find(from_functional(tensor))});
       for (size_t at = 0; slot->storage->generation == 0 && at < primals_.size(); ++at)
         if (functional_slot(primals_[at])->storage == slot->storage) joint_.kept[at] = joint_.kept_by_eager[at] = true;
     }
@@ -141,10 +142,9 @@ class JointTracer {
   }
 
   // The gradient of a result that overlaps itself has elements of its own.
-  static Tensor tangent_like(const Tensor& value) {
+  static Tensor tangent_like(const Tensor& value, bool dense) {
     SymInts sizes = value.sym_sizes();
-    if (may_overlap(value))
-      return fake::make(sizes, core::contiguous_strides(sizes.span()), value.dtype(), value.device());
+    if (dense) return fake::make(sizes, core::contiguous_strides(sizes.span()), value.dtype(), value.device());
     return fake::like(value);
   }
 
@@ -176,8 +176,8 @@ class JointTracer {
     for (size_t root = 0; root < roots.size(); ++root) {
       if (!level.given[root]) continue;
       starts.push_back(forward_[roots[root]]);
-      tangents.push_back(add_primal(tangent_like(from_functional(starts.back())), fmt::format("given{}_{}", at, root),
-                                    level.requires_grad[root], false));
+      tangents.push_back(add_primal(tangent_like(from_functional(starts.back()), level.are_dense[root]),
+                                    fmt::format("given{}_{}", at, root), level.requires_grad[root], false));
     }
     std::vector<Tensor> gradients = autograd::grad(starts, wanted, tangents, true, true, true);
     planner_.forget();
@@ -187,7 +187,11 @@ class JointTracer {
       joint_.reached.push_back(gradient.defined());
       if (gradient.defined()) results.push_back(dispatch::Value(gradient).own());
     }
-    planner_.plan(results);
+    planner_.plan(results, known_remade(at + 1));
+  }
+
+  const std::vector<bool>* known_remade(size_t level) const {
+    return level < program_.are_remade.size() ? &program_.are_remade[level] : nullptr;
   }
 
   void run_backward() {
@@ -198,8 +202,11 @@ class JointTracer {
         wanted.push_back(leaves_[at]);
         which.push_back(at);
       }
-    for (size_t at : differentiable()) {
-      Tensor inner = tangent_like(from_functional(forward_[at]));
+    const std::vector<bool>& given = program_.given_tangents;
+    for (size_t nr = 0; size_t at : differentiable()) {
+      if (size_t now = nr++; !given.empty() && !given[now]) continue;
+      joint_.are_dense.push_back(may_overlap(from_functional(forward_[at])));
+      Tensor inner = tangent_like(from_functional(forward_[at]), joint_.are_dense.back());
       recorder_.add_input(inner, fmt::format("tangent{}", roots.size()), inner);
       roots.push_back(forward_[at]);
       gradients.push_back(to_functional(inner));
@@ -247,7 +254,7 @@ class JointTracer {
     for (const Tensor& outer : forward_) {
       const Ref<FunctionalStorage>& storage = functional_slot(outer)->storage;
       joint_.outputs_kept.push_back(std::any_of(saved_.begin(), saved_.end(), [&](const auto& saved) {
-        return saved.first == storage && saved.second == storage->generation;
+        return saved.storage == storage && saved.generation == storage->generation;
       }));
     }
   }
@@ -310,23 +317,18 @@ class JointTracer {
       joint_.read.push_back(used[static_cast<size_t>(gradients.inputs[at])]);
   }
 
-  // Which gradients eager computes from a forward output: nodes of backward that read its memory tell.
+  // Which gradients eager computes from a forward output: nodes of backward that read its memory tell, also where what
+  // they make of it meets a tangent only later on.
   void find_needed() {
     const graph::Graph& graph = joint_.graph;
     std::vector<graph::ValueId> memory(graph.values.size());  // by value: the one whose memory it shows
     for (size_t id = 0; id < memory.size(); ++id) memory[id] = static_cast<graph::ValueId>(id);
     std::vector<std::set<int32_t>> tangents(graph.values.size());  // by value: those that it depends on
-    std::map<graph::ValueId, std::set<int32_t>> readers;           // by value with memory: tangents of its readers
     for (size_t at = joint_.primals; at < graph.inputs.size(); ++at)
       tangents[static_cast<size_t>(graph.inputs[at])] = {static_cast<int32_t>(at - joint_.primals)};
     for (const graph::Node& node : graph.nodes) {
       std::set<int32_t> of;
-      graph::each_reference(node, [&](graph::ValueId id) {
-        of.insert(tangents[static_cast<size_t>(id)].begin(), tangents[static_cast<size_t>(id)].end());
-      });
-      graph::each_reference(node, [&](graph::ValueId id) {
-        if (!of.empty()) readers[memory[static_cast<size_t>(id)]].insert(of.begin(), of.end());
-      });
+      graph::each_reference(node, [&](graph::ValueId id) { join(of, tangents[static_cast<size_t>(id)]); });
       const ops::Row* row = ops::row_of(*node.op);
       bool view = row && row->kind == ops::Kind::View;
       for (graph::ValueId id : node.outputs) {
@@ -334,14 +336,36 @@ class JointTracer {
         if (view) memory[static_cast<size_t>(id)] = memory[static_cast<size_t>(std::get<graph::ValueId>(node.args[0]))];
       }
     }
+    std::vector<std::set<int32_t>> met(graph.values.size());  // by value: tangents of whatever backward makes of it
+    std::map<graph::ValueId, std::set<int32_t>> readers;      // the same by value with memory
+    for (auto node = graph.nodes.rbegin(); node != graph.nodes.rend(); ++node) {
+      bool backward = !node->outputs.empty() && static_cast<size_t>(node->outputs[0]) >= forward_values_;
+      // Where it meets one, it is part of a derivative; what is added to that later on does not matter.
+      std::set<int32_t> of;
+      for (graph::ValueId id : node->outputs) join(of, tangents[static_cast<size_t>(id)]);
+      if (of.empty())
+        for (graph::ValueId id : node->outputs) join(of, met[static_cast<size_t>(id)]);
+      if (!backward || of.empty()) continue;
+      graph::each_reference(*node, [&](graph::ValueId id) {
+        join(met[static_cast<size_t>(id)], of);
+        join(readers[memory[static_cast<size_t>(id)]], of);
+      });
+    }
     joint_.needed_by.resize(joint_.forward_outputs);
     for (size_t at = 0; at < joint_.forward_outputs; ++at) {
       const auto* id = std::get_if<graph::ValueId>(&graph.outputs[at]);
       if (!id || !joint_.outputs_kept[at]) continue;
-      const std::set<int32_t>& found = readers[memory[static_cast<size_t>(*id)]];
+      std::set<int32_t> found = readers[memory[static_cast<size_t>(*id)]];
+      // What was kept may be a part of it, which was a value of its own.
+      const Ref<FunctionalStorage>& storage = functional_slot(forward_[at])->storage;
+      for (const Saved& saved : saved_)
+        if (saved.storage == storage && saved.generation == storage->generation && saved.value != graph::kNoValue)
+          join(found, readers[memory[static_cast<size_t>(saved.value)]]);
       joint_.needed_by[at].assign(found.begin(), found.end());
     }
   }
+
+  static void join(std::set<int32_t>& into, const std::set<int32_t>& more) { into.insert(more.begin(), more.end()); }
 
   void finish() {
     number_draws();
@@ -375,9 +399,15 @@ class JointTracer {
   std::vector<Tensor> leaves_, primals_;      // functional tensors by input: the leaf, and what the graph works on
   std::vector<Ref<autograd::Node>> origins_;  // by input: the history that its stand-in began with
   std::vector<Tensor> forward_;               // functional tensors by forward output
-  std::vector<std::pair<Ref<FunctionalStorage>, int64_t>> saved_;  // what eager keeps for backward, and when
+  struct Saved {
+    Ref<FunctionalStorage> storage;
+    int64_t generation;
+    graph::ValueId value;
+  };
+  std::vector<Saved> saved_;   // what eager keeps for backward, and when
   std::vector<size_t> seeds_;  // by seed event of the captured graph: how many nodes were recorded before
   size_t forward_nodes_ = 0;   // how many nodes were recorded before backward
+  size_t forward_values_ = 0;  // and how many values
   JointGraph joint_;
   ResultPlanner planner_{recorder_, primals_, forward_, joint_};
 };

@@ -18,22 +18,25 @@ bool is_plain_sum(const Node& node) {
   return alpha && alpha->is_number() && !alpha->scalar().is_symbolic() && alpha->scalar().to_double() == 1;
 }
 
-bool same_geometry(const Tensor& a, const Tensor& b) {
+// `anyhow`: wherever the elements lie.
+bool same_geometry(const Tensor& a, const Tensor& b, bool anyhow) {
   SymInts sizes = a.sym_sizes(), others = b.sym_sizes(), strides = a.sym_strides(), other_strides = b.sym_strides();
   if (a.dtype() != b.dtype() || sizes.size() != others.size()) return false;
   for (size_t dim = 0; dim < sizes.size(); ++dim)
-    if (!sizes[dim].same(others[dim]) || !strides[dim].same(other_strides[dim])) return false;
+    if (!sizes[dim].same(others[dim]) || !(anyhow || strides[dim].same(other_strides[dim]))) return false;
   return true;
 }
 
 }  // namespace
 
-Graph without_tangents(const Graph& backward, size_t saved, const std::vector<bool>& given) {
+Graph without_tangents(const Graph& backward, size_t saved, const std::vector<bool>& given,
+                       const std::vector<bool>& reached) {
   Graph result = backward;
   size_t count = backward.values.size();
   // What depends on a tangent, and what of it on missing ones alone. Backward is linear in its tangents, so the latter
   // are zero.
   std::vector<bool> dependent(count), zero(count);
+  const std::vector<std::vector<int32_t>> users = graph::users_of(backward);
   std::vector<ValueId> becomes(count);
   for (size_t id = 0; id < count; ++id) becomes[id] = static_cast<ValueId>(id);
   result.inputs.assign(backward.inputs.begin(), backward.inputs.begin() + static_cast<ptrdiff_t>(saved));
@@ -79,7 +82,8 @@ Graph without_tangents(const Graph& backward, size_t saved, const std::vector<bo
       bool left = dependent[static_cast<size_t>(a)] && zero[static_cast<size_t>(a)];
       bool right = dependent[static_cast<size_t>(b)] && zero[static_cast<size_t>(b)];
       ValueId kept = left ? b : a;
-      if ((left || right) && same_geometry(backward.meta(kept), backward.meta(node.outputs[0]))) {
+      if ((left || right) && same_geometry(backward.meta(kept), backward.meta(node.outputs[0]),
+                                           users[static_cast<size_t>(node.outputs[0])].empty())) {
         becomes[static_cast<size_t>(node.outputs[0])] = becomes[static_cast<size_t>(kept)];
         continue;
       }
@@ -95,9 +99,11 @@ Graph without_tangents(const Graph& backward, size_t saved, const std::vector<bo
     }
     result.nodes.push_back(std::move(node));
   }
-  for (graph::Argument& output : result.outputs)
-    if (auto* id = std::get_if<ValueId>(&output); id && *id != graph::kNoValue)
-      *id = zero[static_cast<size_t>(*id)] ? graph::kNoValue : becomes[static_cast<size_t>(*id)];
+  for (size_t at = 0; at < result.outputs.size(); ++at)
+    if (auto* id = std::get_if<ValueId>(&result.outputs[at]); id && *id != graph::kNoValue) {
+      bool is_zero = zero[static_cast<size_t>(*id)];
+      *id = !is_zero ? becomes[static_cast<size_t>(*id)] : reached[at] ? materialised(*id, {}) : graph::kNoValue;
+    }
   graph::remove_dead_code(result);
   graph::verify(result);
   return result;

@@ -95,7 +95,8 @@ void check_inplace(const Tensor& tensor, std::string_view op_name, bool any_inpu
       "[{}] a view made under no_grad() is being changed in place with grad enabled: make the view outside no_grad(), "
       "or change it inside",
       op_name);
-  TENON_CHECK(!base_requires_grad || grad_fn(base),
+  // (A view that was itself made a leaf, and views of it, require grad where the base does not.)
+  TENON_CHECK((!base_requires_grad && !tensor.requires_grad()) || grad_fn(base),
               "[{}] a view of a leaf that requires grad is being used in an in-place operation: use no_grad()",
               op_name);
 }
@@ -112,11 +113,14 @@ HookHandle detail::add_hook(const Tensor& tensor, TensorHook hook) {
   TENON_CHECK(tensor.requires_grad(), "[register_hook] expected a tensor that requires grad, got {}",
               tensor.description());
   if (const core::EffectInterceptor* instead = core::effect_interceptor()) {
-    (*instead)(
-        {"register_hook() registers a hook", {&tensor, 1}, [hook = std::move(hook)](std::span<const Tensor> tensors) {
-           add_hook(tensors[0], hook);
-           return std::vector<Tensor>();
-         }});
+    (*instead)({.why = "register_hook() registers a hook",
+                .tensors = {&tensor, 1},
+                .action =
+                    [hook = std::move(hook)](std::span<const Tensor> tensors) {
+                      add_hook(tensors[0], hook);
+                      return std::vector<Tensor>();
+                    },
+                .watches_gradients = true});
     return HookHandle(nullptr, HookHandle::kInsideCapture);
   }
   Ref<Node> node = grad_fn(tensor);

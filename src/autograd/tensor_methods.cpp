@@ -99,10 +99,14 @@ void Tensor::retain_grad() const {
   need(*this, "retain_grad");
   TENON_CHECK(requires_grad(), "[retain_grad] expected a tensor that requires grad, got {}", description());
   if (const core::EffectInterceptor* instead = core::effect_interceptor()) {
-    (*instead)({"retain_grad() asks for a gradient to be kept", {this, 1}, [](std::span<const Tensor> tensors) {
-                  tensors[0].retain_grad();
-                  return std::vector<Tensor>();
-                }});
+    (*instead)({.why = "retain_grad() asks for a gradient to be kept",
+                .tensors = {this, 1},
+                .action =
+                    [](std::span<const Tensor> tensors) {
+                      tensors[0].retain_grad();
+                      return std::vector<Tensor>();
+                    },
+                .watches_gradients = true});
     return;
   }
   Ref<autograd::Node> node = autograd::grad_fn(*this);

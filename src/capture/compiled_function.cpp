@@ -188,6 +188,17 @@ class Capture {
   // `verify`: the whole path is known; an Error if the function does something else now.
   std::vector<Value> run(bool verify = false) {
     verify_ = verify;
+    for (;;) {
+      std::optional<EarlyBreak> early;
+      std::vector<Value> results = attempt(early);
+      if (!early) return results;
+      begin_anew(*early);
+    }
+  }
+
+ private:
+  // Up to its end, or until a segment is found that should have ended earlier.
+  std::vector<Value> attempt(std::optional<EarlyBreak>& early) {
     Session::Options options;
     options.scalar_outputs = state_.options.capture_scalar_outputs;
     options.dynamic_shape_ops = state_.options.capture_dynamic_output_shape_ops;
@@ -203,6 +214,12 @@ class Capture {
                     std::move(options), frame_);
     session_ = &session;
     session.finish_piece = [this](Piece piece) { return finish(std::move(piece)); };
+    for (const SegmentRef& segment : path_) {
+      session.early_breaks.push_back(segment->early);
+      const std::vector<InputSource>& sources = segment->guards.sources();
+      session.expected_sources.insert(session.expected_sources.end(), sources.begin(), sources.end());
+    }
+    session.early_breaks.push_back(early_);
     std::vector<Tensor> fakes;
     for (size_t at = 0; at < frame_.arguments.size(); ++at)
       fakes.push_back(session.add_argument(frame_.arguments[at], static_cast<int32_t>(at)));
@@ -212,6 +229,9 @@ class Capture {
     std::string broken;
     try {
       session.run(fakes, numbers, body_);
+    } catch (const EarlyBreakNeeded& needed) {
+      early = needed.where;
+      return {};
     } catch (const GraphBreak& graph_break) {
       broken = graph_break.what();
     } catch (const fake::NeedsData& needs_data) {
@@ -232,11 +252,25 @@ class Capture {
       for (const std::shared_ptr<Segment>& segment : made_)
         segment->guards.settle_closures(session, state_.watches_closures());
     }
-    if (!verify) made_.back()->leave();
+    if (!verify_) made_.back()->leave();
     return std::move(results_);
   }
 
- private:
+  // What was captured so far has run already: it is the path to follow.
+  void begin_anew(const EarlyBreak& early) {
+    path_.resize(std::min(path_.size(), depth_));
+    for (size_t at = made_before_; at < made_.size(); ++at) path_.push_back(made_[at]);
+    made_before_ = made_.size();
+    early_ = early;
+    depth_ = 0;
+    parent_ = nullptr;
+    from_ = {};
+    known_policies_.clear();
+    new_policies_.clear();
+    known_cells_.clear();
+    new_cells_.clear();
+  }
+
   InputPolicy& policy(size_t input, const std::string& name, const Tensor& tensor) {
     if (input < known_policies_.size()) return known_policies_[input];
     return new_policies_.emplace_back(InputPolicy{state_.policies(name, tensor), {}});
@@ -268,6 +302,7 @@ class Capture {
     segment->end = std::move(piece.end);
     segment->why = piece.why;
     segment->site = piece.site;
+    segment->early = std::exchange(early_, std::nullopt);
     segment->policies = std::exchange(new_policies_, {});
     segment->cell_symbols = std::exchange(new_cells_, {});
     segment->guards = Guards(*session_, from_, depth_ == 0 ? &frame_ : nullptr);
@@ -326,6 +361,11 @@ class Capture {
                                  [](const graph::Node& node) { return node.grad_enabled; });
       aot::Options options{piece.leaves, state_.options.double_backward == DoubleBackward::Refuse};
       segment.compiled = compile_with(state_.options.backend, graph, piece.requires_grad, records, options);
+    } catch (const autograd::NoDerivative& error) {
+      // As in eager, that matters only to those who ask for the gradient.
+      TENON_LOG(Breaks, "run operator by operator: {}", error.what());
+      segment.compiled = {replay_graph(graph), {}, {}, {}};
+      return false;
     } catch (const std::exception& error) {
       if (!state_.options.backend.custom()) throw;
       if (state_.options.eager_on_backend_error) {
@@ -449,6 +489,8 @@ class Capture {
   Progress from_;
   SegmentRef parent_;
   std::vector<std::shared_ptr<Segment>> made_;
+  size_t made_before_ = 0;           // of them, in attempts that did not reach the end
+  std::optional<EarlyBreak> early_;  // of the first segment that is new
   size_t depth_ = 0;
   bool detached_ = false;  // what follows is not kept
   bool verify_ = false;

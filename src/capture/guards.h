@@ -113,6 +113,8 @@ class Guards {
   // the arguments, they are not copied.
   void end_here();
   // Which inputs of the graph share memory, where it writes to some.
+  // Of the inputs that were met here.
+  const std::vector<InputSource>& sources() const { return sources_; }
   void set_aliases(AliasGuard aliases) { aliases_ = std::move(aliases); }
   const AliasGuard& aliases() const { return aliases_; }
   // The sizes again: compiling may have asked more of them.

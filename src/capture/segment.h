@@ -55,6 +55,13 @@ struct Act {       // something that is not recorded runs on real tensors; its r
 };
 using End = std::variant<Return, Read, Resume, Act>;
 
+// A break that nobody asked for there: behind so many nodes, so that one of the function's values is a tensor of its
+// own with a history of its own, and what is computed from it belongs to another graph.
+struct EarlyBreak {
+  size_t nodes = 0;
+  size_t made = 0;  // which value: how many others operators had made before it, in all segments
+};
+
 // What was decided of an input's sizes.
 struct InputPolicy {
   std::vector<graph::DimPolicy> dims;
@@ -81,6 +88,7 @@ struct Segment {
   size_t tensor_count = 0;            // those behind them: what the end works on
   std::vector<int32_t> bound;         // unbacked symbols: the graph's last outputs
   CallSite site;                      // of a break: the line of the user's program
+  std::optional<EarlyBreak> early;    // what it ends with
   std::vector<InputPolicy> policies;  // of the inputs that were met here
   std::vector<bool> cell_symbols;     // of the cells without a tensor that were met here: whether they are symbols
   mutable size_t end_registers = 0;   // how many registers the end adds

@@ -35,9 +35,24 @@ std::optional<std::string> cannot_be_recorded(const dispatch::Operator& op) {
   return std::nullopt;
 }
 
+bool same_source(const InputSource& a, const InputSource& b) {
+  if (a.index() != b.index()) return false;
+  if (const auto* argument = std::get_if<Argument>(&a)) return argument->position == std::get<Argument>(b).position;
+  if (const auto* cell = std::get_if<Ref<CellState>>(&a)) return *cell == std::get<Ref<CellState>>(b);
+  if (const auto* closure = std::get_if<ClosureTensor>(&a))
+    return closure->tensor.address() == std::get<ClosureTensor>(b).tensor.address();
+  return std::get<Register>(a).index == std::get<Register>(b).index;
+}
+
 Tensor as_tensor(const Scalar& number) {
   if (number.is_real()) return tensor(number.to_double(), kFloat64);
   return number.kind() == Scalar::Kind::Bool ? tensor(number.to_bool()) : tensor(number.to_int());
+}
+
+// A view that autograd does not see as one (`detach`), written with something that requires grad.
+bool has_own_history(const Tensor& fake) {
+  const autograd::AutogradMeta* meta = autograd::meta_of(fake);
+  return meta && meta->grad_fn && (!meta->view || meta->view->made_without_grad);
 }
 
 void capture_call(dispatch::Call& call) {
@@ -74,6 +89,10 @@ void Session::start_recorder() {
   recorder_ = std::make_unique<graph::Recorder>(env_);
   graph_inputs_.clear();
   written_.clear();
+  calls_.clear();
+  made_before_ = made_.size();
+  used_before_.merge(used_);
+  used_.clear();
   recorder_->unknown = [this](const Tensor& tensor) {
     know(tensor);
     return recorder_->find(tensor);
@@ -131,8 +150,13 @@ Tensor Session::add_input(const Tensor& real, std::string name, InputSource sour
   return fake;
 }
 
+bool Session::expects(const InputSource& source) const {
+  return reals.size() < expected_sources.size() && same_source(expected_sources[reals.size()], source);
+}
+
 Tensor Session::add_argument(const Tensor& real, int32_t position) {
-  if (auto found = fakes_.find(real.impl()); found != fakes_.end()) return found->second;
+  if (auto found = fakes_.find(real.impl()); found != fakes_.end() && !expects(Argument{position}))
+    return found->second;
   return add_input(real, argument_name(static_cast<size_t>(position)), Argument{position});
 }
 
@@ -152,11 +176,13 @@ Tensor Session::stand_in(const Tensor& tensor) {
   if (!tensor.defined()) return tensor;
   Tensor fake = tensor;
   if (!tensor.is_fake()) {
+    if (auto known = closures_.find(tensor.impl()); known != closures_.end()) return know(known->second), known->second;
+    ClosureTensor source{WeakRef<TensorImpl>(tensor.ref()), tensor.impl()->rebinds, CallSite::here()};
     auto found = fakes_.find(tensor.impl());
-    if (found == fakes_.end()) {
+    if (found == fakes_.end() || expects(source)) {
       tensor.impl()->watched.store(true, std::memory_order_relaxed);
-      return add_input(tensor, fmt::format("closure{}", reals.size()),
-                       ClosureTensor{WeakRef<TensorImpl>(tensor.ref()), tensor.impl()->rebinds, CallSite::here()});
+      fake = add_input(tensor, fmt::format("closure{}", reals.size()), std::move(source));
+      return closures_.emplace(tensor.impl(), fake).first->second;
     }
     fake = found->second;
     note_same(WeakRef<TensorImpl>(tensor.ref()), fake);
@@ -211,12 +237,16 @@ void Session::know(const Tensor& fake) {
 
 CellValue Session::read_cell(const Ref<CellState>& cell) {
   if (const auto* tensor = std::get_if<Tensor>(&cell->content); tensor && tensor->defined()) {
-    bool first = seen_cells_.try_emplace(cell.get(), *tensor).second;
-    if (auto found = fakes_.find(tensor->impl()); found != fakes_.end()) {
+    auto [seen, first] = seen_cells_.try_emplace(cell.get(), *tensor);
+    auto own = cell_inputs_.find(cell.get());
+    if (own != cell_inputs_.end() && own->second.first.is(*tensor)) return own->second.second;
+    if (auto found = fakes_.find(tensor->impl()); found != fakes_.end() && !expects(cell)) {
       if (first) note_same(cell, found->second);
       return found->second;
     }
-    return add_input(*tensor, cell_name(*cell), cell);
+    Tensor fake = add_input(*tensor, cell_name(*cell), cell);
+    cell_inputs_.insert_or_assign(cell.get(), std::pair(*tensor, fake));
+    return fake;
   }
   auto found = seen_cells_.find(cell.get());
   if (found == seen_cells_.end()) {
@@ -244,6 +274,8 @@ std::string Session::cell_name(const CellState& cell) const {
 // ---- Calls --------------------------------------------------------------------------------------------------------
 
 void Session::record_call(dispatch::Call& call) {
+  break_early();
+  calls_.push_back(recorder_->graph().nodes.size());
   if (is_item(call.op)) {
     call.results.push_back(Value(read_item(call.args[0].tensor())).own());
     return;
@@ -281,6 +313,10 @@ void Session::record_call(dispatch::Call& call) {
       recorder_->record(call.op, args, call.results, [](const Tensor& tensor) { return fake::like(tensor); });
   node.grad_enabled = autograd::grad_enabled();
   remember_views(call.op, args, call.results);
+  for (const Value& arg : args)
+    arg.each_tensor([&](const Tensor& tensor) {
+      if (tensor.defined() && recipes_.contains(tensor.impl())) used_.insert(tensor.impl());
+    });
   for (const Value& result : call.results)
     result.each_tensor([&](const Tensor& tensor) {
       if (tensor.defined()) made_.emplace_back(WeakRef<TensorImpl>(tensor.ref()), call.op.name());
@@ -340,7 +376,12 @@ void Session::remember_views(const dispatch::Operator& op, const dispatch::Value
 void Session::derive(const Tensor& fake, const Recipe& recipe) {
   for (const Value& arg : recipe.args)
     arg.each_tensor([&](const Tensor& tensor) {
-      if (tensor.defined()) know(tensor);
+      if (!tensor.defined()) return;
+      bool is_known = origins_.contains(tensor.impl()) || recipes_.contains(tensor.impl());
+      if (tensor.is(recipe.source) || is_known)
+        know(tensor);
+      else if (recorder_->find(tensor) == graph::kNoValue)
+        record_without_contents(tensor);
     });
   std::vector<Tensor> results;
   for (size_t at = 0; at < recipe.metas.size(); ++at) results.push_back(at == recipe.output ? fake : recipe.metas[at]);
@@ -348,6 +389,16 @@ void Session::derive(const Tensor& fake, const Recipe& recipe) {
   graph::Node& node =
       recorder_->record(*recipe.op, recipe.args, {&list, 1}, [](const Tensor& tensor) { return fake::like(tensor); });
   node.grad_enabled = recipe.grad_enabled;
+}
+
+// Of what a view only takes the sizes from (`view_as`), nothing is left behind a break but those.
+void Session::record_without_contents(const Tensor& fake) {
+  static const dispatch::Operator& empty = dispatch::find_operator("aten::empty_strided");
+  const Value args[] = {Value(fake.sym_sizes()).own(), Value(fake.sym_strides()).own(),
+                        Value(fake.dtype()),           Value(),
+                        Value(fake.device()),          Value()};
+  const Value result(fake);
+  recorder_->record(empty, args, {&result, 1}, [](const Tensor& tensor) { return fake::like(tensor); });
 }
 
 // ---- Values that are read -----------------------------------------------------------------------------------------
@@ -412,7 +463,8 @@ std::vector<Tensor> Session::live_bases(std::span<const Tensor> kept) {
     uint32_t ours = 1 + (held == held_.end() ? 0 : held->second);
     if (origins_.contains(tensor.impl()) || tensor.impl()->use_count() <= ours) return;
     Tensor base = tensor;
-    for (auto recipe = recipes_.find(base.impl()); recipe != recipes_.end(); recipe = recipes_.find(base.impl()))
+    for (auto recipe = recipes_.find(base.impl()); recipe != recipes_.end() && !has_own_history(base);
+         recipe = recipes_.find(base.impl()))
       base = recipe->second.source;
     if (!origins_.contains(base.impl())) add(base);
     // A view that was made before its base changed its nature must not be made anew.
@@ -488,6 +540,7 @@ size_t Session::hand_over(End end, size_t registers, size_t tensors, std::string
   if (!why.empty()) piece.site = CallSite::here();
   piece.why = std::move(why);
   std::vector<int32_t> bound = piece.bound;
+  ++segment_;
   start_recorder();
   size_t added = 0;
   {
@@ -500,6 +553,61 @@ size_t Session::hand_over(End end, size_t registers, size_t tensors, std::string
   return added;
 }
 
+// A segment is compiled as a whole: between two of its values there is no history that autograd could walk, and a view
+// of an input is made anew, with a history that leads past everything else. Where somebody looks at the gradient of a
+// value, all that was computed from it so far should have been another segment.
+void Session::separate(const Tensor& fake) const {
+  if (!fake.requires_grad() || origins_.contains(fake.impl())) return;
+  TENON_CHECK(
+      !used_before_.contains(fake.impl()),
+      "[compile] the function looks at the gradient of a view {} that it made before a graph break, and computed "
+      "with before it: look at it before the break, or at the tensor that it is a view of",
+      fake.description());
+  if (recorder_->find(fake) == graph::kNoValue) return;
+  size_t made = 0;
+  while (made < made_.size() && made_[made].first.address() != fake.impl()) ++made;
+  if (made == made_.size()) return;
+  const graph::Graph& graph = recorder_->graph();
+  std::vector<bool> shows(graph.values.size());  // by value: whether it shares memory with the tensor
+  recorder_->each_tensor([&](const Tensor& tensor, graph::ValueId id) {
+    if (tensor.is_same_storage(fake)) shows[static_cast<size_t>(id)] = true;
+  });
+  // Behind the last node that gave it its value; a view that is older than the segment: before its first use.
+  std::optional<size_t> first, last;
+  std::vector<size_t> uses;
+  for (size_t at = 0; at < graph.nodes.size(); ++at) {
+    const graph::Node& node = graph.nodes[at];
+    auto reads = [&](const graph::Argument& argument) {
+      bool found = false;
+      graph::each_reference(argument, [&](graph::ValueId id) { found |= shows[static_cast<size_t>(id)]; });
+      return found;
+    };
+    if (std::any_of(node.args.begin(), node.args.end(), reads)) uses.push_back(at);
+    bool gives = made >= made_before_ &&
+                 std::find(node.outputs.begin(), node.outputs.end(), recorder_->find(fake)) != node.outputs.end();
+    for (int mutated : node.op->schema().mutated_arguments()) gives |= reads(node.args[static_cast<size_t>(mutated)]);
+    if (gives) last = at;
+    if (!first && std::find(node.outputs.begin(), node.outputs.end(), recorder_->find(fake)) != node.outputs.end())
+      first = at;
+  }
+  size_t boundary = 0;
+  for (size_t begin : calls_)
+    if (last ? boundary <= *last : begin <= first.value_or(0)) boundary = begin;
+  bool needed = boundary > last.value_or(0) || !last;
+  if (needed && std::any_of(uses.begin(), uses.end(), [&](size_t use) { return use >= boundary; }))
+    throw EarlyBreakNeeded{{boundary, made}};
+}
+
+void Session::break_early() {
+  if (segment_ >= early_breaks.size() || !early_breaks[segment_]) return;
+  const EarlyBreak& early = *early_breaks[segment_];
+  if (recorder_->graph().nodes.size() != early.nodes || made_.size() <= early.made) return;
+  Ref<TensorImpl> alive = made_[early.made].first.lock();
+  TENON_CHECK(alive, "[compile] the function no longer does what was captured: a value whose gradient it looked at");
+  const Tensor value[] = {Tensor(std::move(alive))};
+  finish(Resume{}, value, "the gradient of a value is looked at from which others were computed", Keep::Operands);
+}
+
 void Session::break_here(std::string why) { finish(Resume{}, {}, std::move(why)); }
 
 std::vector<Tensor> Session::act_on(std::string why, std::span<const Tensor> tensors, decltype(Act::run) action) {
@@ -507,6 +615,8 @@ std::vector<Tensor> Session::act_on(std::string why, std::span<const Tensor> ten
 }
 
 std::vector<Tensor> Session::effect(core::Effect effect) {
+  if (effect.watches_gradients)
+    for (const Tensor& tensor : effect.tensors) separate(tensor);
   return act(effect.why, effect.tensors, std::move(effect.action),
              effect.spares_views ? Keep::AndTheirViews : Keep::Operands);
 }
@@ -594,6 +704,12 @@ std::vector<Tensor> Session::run_walk(const autograd::Walk& walk) {
       if (own.node == edge.node && own.input_nr == edge.input_nr) found = tensor;
     };
     for (const auto& [impl, origin] : origins_) look(origin.first);
+    // The function may hold a tensor from outside itself.
+    for (const auto& [impl, origin] : origins_)
+      if (!found.defined() && real_at(origin.second).requires_grad()) {
+        autograd::Edge own = autograd::gradient_edge(real_at(origin.second));
+        if (own.node == edge.node && own.input_nr == edge.input_nr) found = origin.first;
+      }
     recorder_->each_tensor([&](const Tensor& tensor, graph::ValueId) { look(tensor); });
     // A view that was made before the last break is known by how it was made.
     for (const auto& [made, op] : made_)
@@ -605,7 +721,10 @@ std::vector<Tensor> Session::run_walk(const autograd::Walk& walk) {
   std::vector<Tensor> given;
   for (const autograd::Edge& root : walk.roots) given.push_back(find(root));
   for (const Tensor& gradient : walk.gradients) given.push_back(stand_in(gradient));
-  for (const autograd::Edge& edge : walk.captures) given.push_back(find(edge));
+  for (const autograd::Edge& edge : walk.captures) {
+    given.push_back(find(edge));
+    if (recipes_.contains(given.back().impl())) separate(given.back());
+  }
   size_t roots = walk.roots.size();
   bool accumulate = walk.accumulate, retain_graph = walk.retain_graph, create_graph = walk.create_graph;
   auto run = [=](std::span<const Tensor> tensors) {
@@ -679,6 +798,8 @@ void Session::check_nothing_escaped() {
   recipes_.clear();
   origins_.clear();
   fakes_.clear();
+  closures_.clear();
+  cell_inputs_.clear();
   items_.clear();
   for (const auto& [fake, op] : made_)
     TENON_CHECK(

@@ -32,6 +32,12 @@ class GraphBreak : public std::exception {
   std::string why_;
 };
 
+// Thrown through the user's function when the segment should have ended already: the capture begins anew and ends it
+// there.
+struct EarlyBreakNeeded {
+  EarlyBreak where;
+};
+
 // What is to become of an input's sizes, by its name. What does become of them is noted there.
 using InputPolicies = std::function<InputPolicy&(size_t input, const std::string& name, const Tensor& tensor)>;
 
@@ -68,6 +74,12 @@ class Session {
   // Called at every break, and at the end. After it, the frame holds the results of the piece. Gives how many registers
   // its end added.
   std::function<size_t(Piece piece)> finish_piece;
+
+  // Of a path that was taken before: where each input came from. What was one input then may be the same tensor as
+  // another now, and what is compiled does not mind.
+  std::vector<InputSource> expected_sources;
+  // By segment: a break that an earlier attempt found out about.
+  std::vector<std::optional<EarlyBreak>> early_breaks;
 
   // The fake of an argument; one tensor given twice has one fake.
   Tensor add_argument(const Tensor& real, int32_t position);
@@ -139,12 +151,14 @@ class Session {
 
   void start_recorder();
   Tensor add_input(const Tensor& real, std::string name, InputSource source);
+  bool expects(const InputSource& source) const;
   void know(const Tensor& fake);
   void note_same(std::variant<Ref<CellState>, WeakRef<TensorImpl>> what, const Tensor& fake);
   const Tensor& real_at(const InputRef& ref) const;
   CellValue number_in(const CellState& cell);
   std::string cell_name(const CellState& cell) const;
   void derive(const Tensor& fake, const Recipe& recipe);
+  void record_without_contents(const Tensor& fake);
   void record_parts(const ops::Row& row, dispatch::Call& call);
   void remember_views(const dispatch::Operator& op, const dispatch::Values& args, const dispatch::Results& results);
   // Which tensors are inputs of the next segment, as they are, even if they are views and could be made anew.
@@ -154,6 +168,9 @@ class Session {
   std::vector<Tensor> act(std::string why, std::span<const Tensor> tensors, decltype(Act::run) action, Keep keep);
   size_t hand_over(End end, size_t registers, size_t tensors, std::string why);
   void call_between(std::string why, dispatch::Call& call);
+  // Sees to it that nothing of this segment is computed from the tensor; of an earlier one it must not be.
+  void separate(const Tensor& fake) const;
+  void break_early();
   std::vector<Tensor> live_bases(std::span<const Tensor> kept);
   Scalar read_item(const Tensor& tensor);
   Scalar next_number(Dtype dtype);
@@ -168,15 +185,22 @@ class Session {
   Ref<sym::ShapeEnv> env_;
   graph::SymbolicInputs inputs_;
   std::unique_ptr<graph::Recorder> recorder_;
-  std::vector<InputRef> graph_inputs_;                                          // of the segment being recorded
-  std::unordered_set<const Storage*> written_;                                  // by the segment: storages of fakes
-  std::unordered_map<const TensorImpl*, Tensor> fakes_;                         // by real tensor
-  std::unordered_map<const TensorImpl*, std::pair<Tensor, InputRef>> origins_;  // fakes with a place in the frame
-  std::unordered_map<const TensorImpl*, Recipe> recipes_;                       // fakes that are views
-  std::unordered_map<const TensorImpl*, uint32_t> held_;                        // references that recipes hold
-  std::unordered_map<const TensorImpl*, Item> items_;                           // elements that were read
+  std::vector<InputRef> graph_inputs_;                                           // of the segment being recorded
+  std::unordered_set<const Storage*> written_;                                   // by the segment: storages of fakes
+  std::unordered_map<const TensorImpl*, Tensor> fakes_;                          // by real tensor
+  std::unordered_map<const TensorImpl*, Tensor> closures_;                       // of closure tensors that are inputs
+  std::unordered_map<const CellState*, std::pair<Tensor, Tensor>> cell_inputs_;  // of cells: the tensor and its fake
+  std::unordered_map<const TensorImpl*, std::pair<Tensor, InputRef>> origins_;   // fakes with a place in the frame
+  std::unordered_map<const TensorImpl*, Recipe> recipes_;                        // fakes that are views
+  std::unordered_map<const TensorImpl*, uint32_t> held_;                         // references that recipes hold
+  std::unordered_map<const TensorImpl*, Item> items_;                            // elements that were read
   std::unordered_map<const CellState*, CellValue> seen_cells_;
   std::vector<std::pair<WeakRef<TensorImpl>, std::string>> made_;  // every fake that an operator made, and which
+  size_t segment_ = 0;                                             // how many ended already
+  size_t made_before_ = 0;                                         // of `made_`, by segments that ended
+  std::unordered_set<const TensorImpl*> used_;                     // views that calls of this segment were given
+  std::unordered_set<const TensorImpl*> used_before_;              // the same of segments that ended
+  std::vector<size_t> calls_;  // of the segment: how many nodes there were when each call of an operator began
   std::vector<Marked> marks_;
   std::set<size_t> returned_;                   // inputs that results show
   size_t next_number_ = 0, next_register_ = 0;  // in the frame

@@ -23,6 +23,8 @@ struct Effect {
   std::function<std::vector<Tensor>(std::span<const Tensor> tensors)> action;
   // Views that were made before are not touched by it: they stay as they are, where they could else be made anew.
   bool spares_views = false;
+  // It watches the gradients of the tensors: what was computed from them must be so in a graph of its own.
+  bool watches_gradients = false;
 };
 // Gives what the action returned, as the function is to see it.
 using EffectInterceptor = std::function<std::vector<Tensor>(Effect effect)>;

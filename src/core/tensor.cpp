@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 
 namespace tenon {
@@ -107,15 +108,19 @@ bool TensorBase::is_contiguous() const {
     }
     return dense;
   }
+  const SymInts& sizes = impl.symbolic->sizes;
   SymInt expected = 1;
-  for (size_t dim = impl.symbolic->sizes.size(); dim-- > 0;) {
-    const SymInt& size = impl.symbolic->sizes[dim];
-    if (is_one(size)) continue;
+  bool dense = true;
+  for (size_t dim = sizes.size(); dim-- > 0 && dense;) {
+    if (is_one(sizes[dim])) continue;
     const SymInt& stride = impl.symbolic->strides[dim];
-    if (!stride.same(expected) && !decide_or(stride == expected, false)) return false;
-    expected *= size;
+    // A size that is computed from others may come to 1, which is asked only where it matters.
+    if (!stride.same(expected) && !decide_or(stride == expected, false)) dense = decide_or(sizes[dim] == 1, false);
+    expected *= sizes[dim];
   }
-  return true;
+  // The same goes for 0: where there is nothing, nothing lies apart.
+  return dense ||
+         std::any_of(sizes.begin(), sizes.end(), [](const SymInt& size) { return decide_or(size == 0, false); });
 }
 
 int64_t TensorBase::version() const {

@@ -90,10 +90,11 @@ Tensor SymbolicInputs::add(const Tensor& real, std::span<const DimPolicy> dims, 
     std::stable_sort(chosen.order.begin(), chosen.order.end(),
                      [&](size_t a, size_t b) { return strides[a] != strides[b] ? strides[a] < strides[b] : a > b; });
     chosen.strides.assign(rank, InputLayout::kConstant);
+    chosen.seen.assign(strides.begin(), strides.end());
   }
   std::vector<std::pair<int64_t, SymInt>> reached = {{1, SymInt(1)}};  // a stride, as a number and as an expression
   for (size_t dim : chosen.order) {
-    SymInt stride = strides[dim];
+    SymInt stride = sizes[dim] == 1 ? chosen.seen[dim] : strides[dim];
     int32_t& choice = chosen.strides[dim];
     if (!follow && (any || dims[dim].dynamic_stride) && strides[dim] > 1) {
       auto found =

@@ -1,5 +1,6 @@
 #include "autograd_kernel.h"
 
+#include <tenon/autograd/engine.h>
 #include <tenon/library/schema_checks.h>
 
 #include "autograd/operation.h"
@@ -168,10 +169,10 @@ void run_with_formula(dispatch::Call& call, const std::shared_ptr<const Formula>
       call.op.name(), [formula, shapes = std::move(shapes), result_shapes, name = call.op.name()](
                           AutogradContext& context, std::vector<Tensor> gradients) {
         if (!formula)
-          fail(
-              "[{0}] Trying to backward through {0} but no autograd formula was registered: use register_autograd to "
-              "add one",
-              name);
+          throw autograd::NoDerivative(
+              fmt::format("[{0}] Trying to backward through {0} but no autograd formula was registered: use "
+                          "register_autograd to add one",
+                          name));
         return flatten_gradients(name, shapes, formula->backward(context, group_gradients(*result_shapes, gradients)));
       });
   node->connect(flat, std::move(counts));

@@ -97,9 +97,9 @@ SymInts broadcast(std::span<const SymInts> shapes, std::string_view op_name) {
       // what is computed from them may be).
       if (broadcasts_to(size, out)) {
         if (!is_one(size)) out = better_known(out, size);
-      } else if (decide_or(out == 1, false)) {
+      } else if (bool(out == 1)) {
         out = size;
-      } else {
+      } else if (!bool(size == 1)) {
         std::vector<std::string> texts;
         for (const SymInts& each : shapes) texts.push_back(str(each));
         fail("[{}] shapes {} cannot be broadcast together: dimension {} is {} and {}", op_name, fmt::join(texts, ", "),
@@ -151,10 +151,10 @@ SymInts pointwise_strides(const SymInts& sizes, std::span<const Tensor> inputs) 
     for (auto& [in_sizes, strides] : full) {
       if (is_zero(strides[a]) || is_zero(strides[b])) continue;
       if (strides[a].same(strides[b])) {
-        if (decide_likely(sizes[a] > sizes[b], false)) return -1;
+        if (decide_typically(sizes[a] > sizes[b])) return -1;
         continue;
       }
-      return decide_likely(strides[a] < strides[b], false) ? 1 : -1;
+      return decide_typically(strides[a] < strides[b]) ? 1 : -1;
     }
     return 0;
   };

@@ -115,7 +115,9 @@ Tensor scattered(const Tensor& self, const Tensor& src, const SymInts& self_stri
   Tensor writer =
       scatter(full(SymInts{memory.reach + 1}, Scalar(-1), whole), 0, from, arange(Scalar(src.numel()), whole));
   writer = index_select(writer, 0, places(own, self_stride, 0, self.device()));
-  Tensor value = index_select(reshape(src, {-1}), 0, clamp(writer, Scalar(0)));
+  // (If it comes to nothing, there is still something to look at.)
+  Tensor values = constant_pad_nd(reshape(src, {-1}), SymInts{0, 1});
+  Tensor value = index_select(values, 0, clamp(writer, Scalar(0)));
   return reshape(where(writer >= Scalar(0), value, reshape(self, {-1})), own);
 }
 

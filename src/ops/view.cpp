@@ -519,7 +519,7 @@ OPS(view) {
         SymInt total = 0;
         for (const Tensor& tensor : tensors) {
           if (tensor.dim() == 1 && first->dim() > 1) {
-            TENON_CHECK(is_zero(tensor.size(0)), "[cat] expected tensors of {} dimensions, got {}", first->dim(),
+            TENON_CHECK(bool(tensor.size(0) == 0), "[cat] expected tensors of {} dimensions, got {}", first->dim(),
                         tensor.description());
             continue;
           }

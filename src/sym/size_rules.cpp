@@ -1,5 +1,7 @@
 #include <tenon/sym/size_rules.h>
 
+#include <algorithm>
+
 namespace tenon {
 
 using sym::Expr;
@@ -28,6 +30,19 @@ Expr suppose_sizes(ShapeEnv& env, Expr expr) {
   return env.pool().substitute(expr, supposed);
 }
 
+// With the sizes at hand, and values from data that leave more than one element, be it in front of them or behind.
+std::optional<bool> holds_for_typical(ShapeEnv& env, Expr expr) {
+  constexpr int64_t kTypical = 2;
+  std::vector<int64_t> values(static_cast<size_t>(env.pool().symbol_count()));
+  for (int32_t id : sym::symbols_of(expr)) {
+    Expr symbol = env.pool().symbol(id);
+    if (symbol.is_real()) return std::nullopt;
+    sym::Range range = env.pool().range(symbol);
+    values[static_cast<size_t>(id)] = env.hint(symbol).value_or(std::clamp(kTypical, range.min, range.max));
+  }
+  return sym::evaluate(expr, values) != 0;
+}
+
 }  // namespace
 
 bool expect(const SymBool& condition) {
@@ -42,9 +57,15 @@ bool expect(const SymBool& condition) {
 bool decide_or(const SymBool& condition, bool otherwise) { return try_decide(condition).value_or(otherwise); }
 
 bool decide_likely(const SymBool& condition, bool otherwise) {
-  if (std::optional<bool> answer = try_decide(condition)) return *answer;
+  if (std::optional<bool> decided = try_decide(condition)) return *decided;
   ShapeEnv& env = *condition.env();
   return env.pool().known(suppose_sizes(env, env.pool().simplify(condition.expr()))).value_or(otherwise);
+}
+
+bool decide_typically(const SymBool& condition) {
+  if (std::optional<bool> decided = try_decide(condition)) return *decided;
+  ShapeEnv& env = *condition.env();
+  return holds_for_typical(env, env.pool().simplify(condition.expr())).value_or(false);
 }
 
 bool broadcasts_to(const SymInt& from, const SymInt& to) {

@@ -48,6 +48,19 @@ struct Configuration {
   }
 };
 
+// What compiled code may do otherwise than eager, as the documents say.
+//
+// Sizes from data count as neither 0 nor 1, and as unlike any other: whether a reshape can be a view is decided for
+// such sizes, and a reduction over nothing goes unnoticed. The gradient of a view that was made, and used, before a
+// graph break cannot be asked for behind it.
+bool is_documented(const Configuration& configuration, const Observation& got, const Observation& expected,
+                   const std::string& difference) {
+  if (got.call_error.find("the function looks at the gradient of a view") != std::string::npos) return true;
+  if (!configuration.from_data) return false;
+  return difference.find(" has strides [") != std::string::npos || difference.rfind("the version of base", 0) == 0 ||
+         (got.call_error.empty() && expected.call_error.find("at least one element") != std::string::npos);
+}
+
 Finding check(const Program& program, const Configuration& configuration, const std::vector<Observation>& expected,
               const std::vector<bool>& lenient) {
   World world;
@@ -62,6 +75,7 @@ Finding check(const Program& program, const Configuration& configuration, const 
     bool refuses = configuration.from_data && (got.refuses || !enabled(Feature::Unbacked)) && !got.broken;
     if (refuses && !(got.call_error + got.gradient_error).empty()) return {};
     finding.text = compare(program, got, expected[call], lenient[call]);
+    if (finding && is_documented(configuration, got, expected[call], finding.text)) return {};
     if (!finding && call == 0 && configuration.whole && compiled.compile_count() == 0 &&
         expected[call].call_error.empty())
       finding.text = "nothing was compiled";

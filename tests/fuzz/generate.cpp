@@ -212,7 +212,10 @@ class Maker {
       statement.operands = {chance(50) ? visible[below(program_.sources.size()) % visible.size()] : pick(visible)};
       statement.n = chance(80) ? 1 : 0;
       const Tensor& tensor = value(statement.operands[0]);
-      return tensor.is_floating_point() && tensor.is_leaf();
+      // (Whether a closure tensor requires grad is state that a capture does not see being read.)
+      auto at = static_cast<size_t>(statement.operands[0]);
+      bool closure = at < program_.sources.size() && program_.sources[at].role == Role::Closure;
+      return tensor.is_floating_point() && tensor.is_leaf() && !closure;
     }
     if (comes(Feature::GradInside, 5)) return draw_gradient(statement, visible);
     if (comes(Feature::Numbers, 6)) {

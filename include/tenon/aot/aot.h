@@ -32,6 +32,7 @@ struct OutputPlan {
   std::vector<ViewLink> chain;  // ViewOfInput: how to make it
   // ViewOfInput: the forward output whose gradient goes to it, if autograd does not see that it is a view
   int32_t history = -1;
+  bool is_older = false;   // ViewOfInput: autograd has not looked at it since its memory was written
   int32_t same_as = -1;    // an earlier result that is this very tensor
   dispatch::Value number;  // Number: possibly symbolic
 };
@@ -64,6 +65,11 @@ struct JointGraph {
   std::vector<std::string> writers;  // by mutated input: the operator that autograd saw write to it; empty: none did
   std::vector<OutputPlan> outputs;   // results of the captured function
   std::vector<RemadeView> remade;
+  // What was decided for want of knowledge of the sizes, and must be decided alike when the program is traced again
+  // with more of it. By level of differentiation, by result: whether it is made again as a view; by tangent: whether it
+  // is dense where the value that it belongs to need not be.
+  std::vector<std::vector<bool>> are_remade;
+  std::vector<bool> are_dense;
   std::vector<bool> reached;                 // of gradients as results: by gradient asked for, whether there is one
   std::vector<int32_t> tangents;             // forward output whose gradient tangent i is
   std::vector<std::vector<int32_t>> behind;  // by tangent: others whose forward outputs were computed from its own
@@ -80,6 +86,7 @@ struct GradientLevel {
   std::vector<bool> requires_grad;  // by tangent
   std::vector<int32_t> of;  // inputs whose gradients are asked for, or tangents (the results that they belong to)
   bool of_results = false;
+  std::vector<bool> are_dense = {};  // by tangent (`JointGraph::are_dense`)
   auto operator<=>(const GradientLevel&) const = default;
 };
 
@@ -92,6 +99,9 @@ struct Program {
   std::vector<GradientLevel> levels = {};
   bool history = true;      // results can be differentiated
   int32_t given_draws = 0;  // the program's first draws, which the call is given
+  // By result with a gradient: whether it is given one; empty: all are.
+  std::vector<bool> given_tangents = {};
+  std::vector<std::vector<bool>> are_remade = {};  // of those levels that were traced before (`JointGraph::are_remade`)
 };
 
 JointGraph trace_joint(const Program& program);

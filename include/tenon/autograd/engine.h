@@ -12,6 +12,12 @@
 
 namespace tenon::autograd {
 
+// What is raised where a gradient reaches an operator that has no derivative.
+class NoDerivative : public RuntimeError {
+ public:
+  using RuntimeError::RuntimeError;
+};
+
 // Adds to the `grad` of the leaves (of `inputs` alone, if any are given). A root without a gradient must have one
 // element.
 //

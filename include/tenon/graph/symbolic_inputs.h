@@ -76,6 +76,7 @@ struct InputLayout {
   std::vector<int32_t> sizes;    // by dimension: the symbol, or kConstant
   std::vector<size_t> order;     // dimensions from the smallest stride outwards
   std::vector<int32_t> strides;  // by dimension: which of the strides explained before it, or kConstant, or kOwnSymbol
+  std::vector<int64_t> seen;     // by dimension: its stride; that of a dimension of one element is not guarded
 
   bool known() const { return sizes.size() == order.size() && !order.empty(); }
 };

@@ -21,6 +21,8 @@ bool decide_or(const SymBool& condition, bool otherwise);
 // The same, but values from data are first supposed to be at least 2. For the order of dimensions and the like: what is
 // supposed is not asserted.
 bool decide_likely(const SymBool& condition, bool otherwise);
+// The same for a choice that has to be made some way: with values from data that are small, and the sizes at hand.
+bool decide_typically(const SymBool& condition);
 
 // Whether two sizes agree.
 inline bool same_size(const SymInt& a, const SymInt& b) {
