@@ -1,0 +1,142 @@
+// Somebody looks at the gradient of a value from which the function has computed others already: the graph ends behind
+// that value, as if a break had been asked for there.
+#include "testing.h"
+
+#include <tenon/autograd/meta.h>
+
+namespace tenon {
+namespace {
+
+using testing::error_of;
+using testing::same_bits;
+
+class EarlyBreaks : public ::testing::TestWithParam<const char*> {
+ protected:
+  CompileOptions options() const { return {.backend = GetParam()}; }
+};
+
+INSTANTIATE_TEST_SUITE_P(Backends, EarlyBreaks, ::testing::Values("inductor", "aot_eager", "eager"));
+
+TEST_P(EarlyBreaks, a_hook_on_a_value_that_was_used) {
+  int calls = 0;
+  auto f = [&](Tensor x) {
+    Tensor y = x.sin(), z = y * y;
+    autograd::register_hook(y, [&](const Tensor& gradient) {
+      calls += gradient.is_fake() ? 0 : 1;
+      return gradient * 10;
+    });
+    return z + y;
+  };
+  auto compiled = compile(f, options());
+  for (int call = 1; call <= 3; ++call) {
+    Tensor a = arange(4 + call % 2, kFloat32).set_requires_grad(), b = a.detach().clone().set_requires_grad();
+    calls = 0;
+    f(a).sum().backward();
+    compiled(b).sum().backward();
+    EXPECT_LT(testing::difference(b.grad(), a.grad()), 1e-6) << "call " << call;
+    EXPECT_EQ(calls, 2) << "call " << call;
+  }
+}
+
+TEST_P(EarlyBreaks, retain_grad_of_a_view_that_was_used) {
+  auto f = [](Tensor x) {
+    Tensor row = x.select(0, 1), y = row.exp();
+    row.retain_grad();
+    return std::tuple(row, y);
+  };
+  auto compiled = compile(f, options());
+  for (int call = 0; call < 2; ++call) {
+    Tensor a = randn({2, 3}).set_requires_grad(), b = a.detach().clone().set_requires_grad();
+    auto [row, y] = f(a);
+    auto [compiled_row, compiled_y] = compiled(b);
+    y.sum().backward();
+    compiled_y.sum().backward();
+    ASSERT_TRUE(compiled_row.grad().defined());
+    EXPECT_TRUE(same_bits(compiled_row.grad(), row.grad()));
+    EXPECT_TRUE(same_bits(b.grad(), a.grad()));
+  }
+}
+
+TEST_P(EarlyBreaks, the_gradient_of_a_view_of_an_argument) {
+  auto f = [](Tensor state) {
+    Tensor position = state.select(1, 0), speed = state.select(1, 1);
+    Tensor energy = (position.square() * speed).sum();
+    return autograd::grad({energy}, {position, speed});
+  };
+  auto compiled = compile(
+      [&](Tensor state) {
+        std::vector<Tensor> slopes = f(state);
+        return std::tuple(slopes[0], slopes[1]);
+      },
+      options());
+  for (int64_t size : {4, 6, 4}) {
+    Tensor state = randn({size, 2}).set_requires_grad();
+    std::vector<Tensor> expected = f(state);
+    auto [by_position, by_speed] = compiled(state);
+    EXPECT_TRUE(same_bits(by_position, expected[0]));
+    EXPECT_TRUE(same_bits(by_speed, expected[1]));
+  }
+}
+
+// What was computed from it before the break cannot be undone any more.
+TEST_P(EarlyBreaks, a_view_from_before_a_break_is_refused) {
+  auto f = compile(
+      [](Tensor x) {
+        Tensor row = x.select(0, 0), y = row.exp().sum();
+        graph_break();
+        return autograd::grad({y}, {row})[0];
+      },
+      options());
+  Tensor x = randn({2, 3}).set_requires_grad();
+  EXPECT_NE(
+      error_of([&] { f(x); }).find("looks at the gradient of a view float32[3] that it made before a graph break"),
+      std::string::npos);
+}
+
+// ---- What lives on behind a break
+
+TEST_P(EarlyBreaks, a_detached_view_that_was_written_keeps_its_history) {
+  auto f = [](Tensor x) {
+    Tensor y = x.detach();
+    y.copy_(x * 3);
+    graph_break();
+    return y;
+  };
+  auto compiled = compile(f, options());
+  for (int call = 0; call < 2; ++call) {
+    Tensor a = ones({4}).set_requires_grad(), b = ones({4}).set_requires_grad();
+    Tensor expected = f(a * 2), got = compiled(b * 2);
+    ASSERT_EQ(got.requires_grad(), expected.requires_grad());
+    expected.sum().backward();
+    got.sum().backward();
+    EXPECT_TRUE(same_bits(b.grad(), a.grad()));
+  }
+}
+
+TEST_P(EarlyBreaks, a_view_that_took_its_sizes_from_a_tensor_that_is_gone) {
+  auto f = [](Tensor x) {
+    Tensor y = x.view_as(zeros({3, 2}));
+    graph_break();
+    return y + 1;
+  };
+  auto compiled = compile(f, options());
+  for (int call = 0; call < 2; ++call) EXPECT_TRUE(same_bits(compiled(arange(6)), f(arange(6))));
+}
+
+// What is only read may be one tensor at one call and two at another, also where a new branch is captured.
+TEST_P(EarlyBreaks, a_cell_that_comes_to_hold_the_argument) {
+  Cell<Tensor> cell(ones({3}));
+  auto f = [&](Tensor x) {
+    Tensor y = cell.get() + x;
+    return y.sum().item<double>() > 10 ? y * 2 : y * 3;
+  };
+  auto compiled = compile(f, options());
+  Tensor small = ones({3}), large = full({3}, 9.0f);
+  EXPECT_TRUE(same_bits(compiled(small), f(small)));
+  cell.set(large);
+  EXPECT_TRUE(same_bits(compiled(large), f(large)));
+  EXPECT_TRUE(same_bits(compiled(small), f(small)));
+}
+
+}  // namespace
+}  // namespace tenon
