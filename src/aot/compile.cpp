@@ -134,6 +134,9 @@ std::vector<Value> run_wrapped(const std::shared_ptr<State>& state, std::span<co
   for (const RemadeView& view : joint.remade) {
     if (view.output >= 0)
       remade.push_back(results[static_cast<size_t>(view.output)].tensor());
+    else if (view.input >= 0)
+      remade.push_back(
+          with_history(make_view_of(inputs[static_cast<size_t>(view.input)], view.chain, symbols), view.history));
     else
       remade.push_back(
           with_history(follow(view.link, remade[static_cast<size_t>(view.parent)], symbols), view.history));

@@ -87,12 +87,21 @@ void ResultPlanner::plan_tensor(const Tensor& outer, OutputPlan& plan) {
     plan.index = forward_output_of(outer);
     return;
   }
-  // The links that lead from the input to its stand-in in the graph are not the user's.
-  const FunctionalSlot* slot = functional_slot(outer);
-  size_t own = functional_slot(primals_[static_cast<size_t>(plan.index)])->chain.size();
-  plan.chain.assign(slot->chain.begin() + static_cast<ptrdiff_t>(own), slot->chain.end());
+  plan.chain = chain_from(plan.index, *functional_slot(outer));
   plan.kind = plan.chain.empty() ? OutputPlan::Kind::Input : OutputPlan::Kind::ViewOfInput;
-  if (outer.requires_grad() && is_cut_off(plan.chain)) plan.history = forward_output_of(outer);
+  if (!outer.requires_grad() || !is_cut_off(plan.chain)) return;
+  if (follows_its_base(outer)) {
+    plan.kind = OutputPlan::Kind::ViewOfOutput;
+    plan.index = remade(outer);
+  } else {
+    plan.history = forward_output_of(outer);
+  }
+}
+
+// The links that lead from the input to its stand-in in the graph are not the user's.
+std::vector<ViewLink> ResultPlanner::chain_from(int32_t input, const FunctionalSlot& slot) const {
+  size_t own = functional_slot(primals_[static_cast<size_t>(input)])->chain.size();
+  return {slot.chain.begin() + static_cast<ptrdiff_t>(own), slot.chain.end()};
 }
 
 int32_t ResultPlanner::forward_output_of(const Tensor& outer) {
@@ -117,6 +126,10 @@ int32_t ResultPlanner::remade(const Tensor& outer) {
   RemadeView view;
   if (slot->chain.empty()) {
     view.output = forward_output_of(outer);
+  } else if (int32_t input = primal_of(outer); input >= 0 && !follows_its_base(outer)) {
+    view.input = input;
+    view.chain = chain_from(input, *slot);
+    view.history = forward_output_of(outer);
   } else {
     view.parent = remade(slot->parent);
     view.link = slot->chain.back();

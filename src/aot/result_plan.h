@@ -23,6 +23,7 @@ class ResultPlanner {
  private:
   void plan_tensor(const Tensor& outer, OutputPlan& plan);
   int32_t primal_of(const Tensor& outer) const;
+  std::vector<ViewLink> chain_from(int32_t input, const FunctionalSlot& slot) const;
   int32_t forward_output_of(const Tensor& outer);
   bool must_be_remade(const Tensor& outer, const std::vector<dispatch::Value>& results) const;
   int32_t remade(const Tensor& outer);

@@ -373,6 +373,7 @@ class JointTracer {
     joint_.graph.symbols = captured_.symbols;
     joint_.graph.symbols.resize(static_cast<size_t>(captured_.env->pool().symbol_count()));
     release_ignored(joint_.graph);
+    find_needed();  // also by what eager computes in vain
     // The wrapper too needs numbers that come from data: what binds them must stay.
     size_t outputs = joint_.graph.outputs.size();
     auto need = [&](const ViewLink& link) {
@@ -382,14 +383,16 @@ class JointTracer {
       if (plan.kind == OutputPlan::Kind::Number) joint_.graph.outputs.push_back(plan.number);
       for (const ViewLink& link : plan.chain) need(link);
     }
-    for (const RemadeView& view : joint_.remade) need(view.link);
+    for (const RemadeView& view : joint_.remade) {
+      need(view.link);
+      for (const ViewLink& link : view.chain) need(link);
+    }
     for (const RandomEvent& event : joint_.random)
       if (event.seed) joint_.graph.outputs.push_back(*event.seed);
     graph::remove_dead_code(joint_.graph);
     joint_.graph.outputs.resize(outputs);
     graph::verify(joint_.graph);
     find_read();
-    find_needed();
   }
 
   const Program& program_;

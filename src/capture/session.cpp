@@ -611,7 +611,8 @@ void Session::break_early() {
 void Session::break_here(std::string why) { finish(Resume{}, {}, std::move(why)); }
 
 std::vector<Tensor> Session::act_on(std::string why, std::span<const Tensor> tensors, decltype(Act::run) action) {
-  return act(std::move(why), tensors, std::move(action), Keep::Nothing);
+  // It may give back what it was given: then that is the same tensor to the function, too.
+  return act(std::move(why), tensors, std::move(action), Keep::Operands);
 }
 
 std::vector<Tensor> Session::effect(core::Effect effect) {

@@ -38,10 +38,12 @@ struct OutputPlan {
 };
 
 // A tensor that looks into the memory of a forward output, made again above autograd: results that share memory share
-// versions and histories too.
+// versions and histories too. So do views of a view of an input that has a history of its own.
 struct RemadeView {
-  int32_t output = -1;  // the forward output itself
-  int32_t parent = -1;  // or a view of an earlier one of these
+  int32_t output = -1;               // the forward output itself
+  int32_t input = -1;                // or a view of an input,
+  std::vector<ViewLink> chain = {};  // made so
+  int32_t parent = -1;               // or a view of an earlier one of these
   ViewLink link = {};
   int32_t history = -1;  // the forward output whose gradient goes to it, if autograd does not see that it is a view
 };
