@@ -71,7 +71,8 @@ struct Outcome {
 class Report {
  public:
   explicit Report(std::vector<Outcome> outcomes) : outcomes_(std::move(outcomes)) {}
-  const std::vector<Outcome>& outcomes() const { return outcomes_; }
+  const std::vector<Outcome>& outcomes() const& { return outcomes_; }
+  std::vector<Outcome> outcomes() && { return std::move(outcomes_); }
   // An Error if no such test ran.
   const Outcome& operator[](std::string_view test) const;
   bool ok() const;
