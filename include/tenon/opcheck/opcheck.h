@@ -12,12 +12,11 @@
 //   std::vector<dispatch::Values> made = opcheck::samples(twice);
 //
 // The tests, each by name (`all_tests()`; without `tests`, all but the static one):
-//   test_schema                 what the call changes, aliases and returns, against the schema's annotations
-//   test_autograd_registration  gradients come from a kernel of the Autograd key or a formula, not from operators that
-//                               a kernel below it calls
-//   test_faketensor             the fake implementation against the kernel: sizes, strides, dtypes, devices, aliases
-//   test_aot_dispatch_static    eager against compiled ahead of time, forward and backward
-//   test_aot_dispatch_dynamic   the same with symbolic sizes, and no second compile for other sizes
+//  test_schema                 what the call changes, aliases and returns, against the schema's annotations
+//  test_autograd_registration  gradients come from a kernel of the Autograd key or a formula, not from below it
+//  test_faketensor             the fake implementation against the kernel: sizes, strides, dtypes, devices, aliases
+//  test_aot_dispatch_static    eager against compiled ahead of time, forward and backward
+//  test_aot_dispatch_dynamic   the same with symbolic sizes, and no second compile for other sizes
 #pragma once
 
 #include <tenon/dispatch/packet.h>
@@ -164,7 +163,7 @@ void aot_autograd_check(F function, std::initializer_list<dispatch::Value> args,
 
 // Derivatives of the results against finite differences, with double numbers; an AssertionError where they differ.
 //
-//   opcheck::gradcheck("aten::sin", {Value(ones({3}).set_requires_grad())});
+//   opcheck::gradcheck("aten::sin", {ones({3}).set_requires_grad()});
 void gradcheck(const Subject& op, std::span<const dispatch::Value> args);
 inline void gradcheck(const Subject& op, std::initializer_list<dispatch::Value> args) {
   gradcheck(op, std::span<const dispatch::Value>(args.begin(), args.size()));

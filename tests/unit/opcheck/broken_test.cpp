@@ -18,10 +18,10 @@ using dispatch::Value;
 using library::AutogradContext;
 using library::Inputs;
 using library::Outputs;
+using tenon::testing::error_of;
 using ::testing::AllOf;
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
-using tenon::testing::error_of;
 
 Tensor leaf(const Ints& sizes) { return randn(SymInts(sizes.span())).set_requires_grad(); }
 
@@ -40,12 +40,12 @@ Found check(const Op& op, std::initializer_list<Value> args) {
     }
   return found;
 }
-#define EXPECT_FIRST_FOUND(found, test, matcher)                      \
-  do {                                                                \
-    const Found& result = found;                                      \
-    ASSERT_FALSE(result.tests.empty()) << "nothing was found";        \
-    EXPECT_EQ(result.tests[0], test) << result.text;                  \
-    EXPECT_THAT(result.text, matcher);                                \
+#define EXPECT_FIRST_FOUND(found, test, matcher)               \
+  do {                                                         \
+    const Found& result = found;                               \
+    ASSERT_FALSE(result.tests.empty()) << "nothing was found"; \
+    EXPECT_EQ(result.tests[0], test) << result.text;           \
+    EXPECT_THAT(result.text, matcher);                         \
   } while (false)
 
 void write_to(const Tensor& x) {
@@ -105,8 +105,8 @@ TEST(Broken, mutation_of_an_optional) {
 }
 
 TEST(Broken, what_is_declared_may_be_written) {
-  auto op = library::custom_op("broken::declares", [](const Tensor& x) { write_to(x); },
-                               {.mutates = {"x"}, .names = "x"});
+  auto op =
+      library::custom_op("broken::declares", [](const Tensor& x) { write_to(x); }, {.mutates = {"x"}, .names = "x"});
   op.register_fake([](const Tensor&) {});
   EXPECT_TRUE(check(op, {randn({3})}).tests.empty());
 }
@@ -123,12 +123,13 @@ TEST(Broken, alias_and_returned_input) {
   EXPECT_FIRST_FOUND(check("broken::returns", {randn({3})}), "test_schema",
                      AllOf(HasSubstr("Argument x is not defined to alias output"), HasSubstr("is that very tensor")));
   lib.def("twins(Tensor x) -> (Tensor, Tensor)");
-  lib.impl("twins",
-           [](const Tensor& x) {
-             Tensor whole = x.clone();
-             return std::pair(whole, whole.slice(0, 1));
-           },
-           "CompositeExplicitAutograd");
+  lib.impl(
+      "twins",
+      [](const Tensor& x) {
+        Tensor whole = x.clone();
+        return std::pair(whole, whole.slice(0, 1));
+      },
+      "CompositeExplicitAutograd");
   EXPECT_FIRST_FOUND(check("broken::twins", {randn({3})}), "test_schema",
                      HasSubstr("Outputs 0 and 1 alias unexpectedly"));
   // The same, declared.
@@ -170,13 +171,15 @@ TEST(Broken, fake_with_another_number_of_results) {
 
 TEST(Broken, dynamic_sizes) {
   auto define = [](auto fake) {
-    auto op = library::custom_op("broken::some", [](const Tensor& x) { return x.nonzero().view({-1}); }, {.names = "x"});
+    auto op =
+        library::custom_op("broken::some", [](const Tensor& x) { return x.nonzero().view({-1}); }, {.names = "x"});
     op.register_fake(fake);
     return op;
   };
   Tensor x = tensor({0.0, 1.0, 2.0});
   TensorOptions whole(kInt64);
-  EXPECT_TRUE(check(define([=](const Tensor&) { return empty({fake::new_dynamic_size()}, whole); }), {x}).tests.empty());
+  EXPECT_TRUE(
+      check(define([=](const Tensor&) { return empty({fake::new_dynamic_size()}, whole); }), {x}).tests.empty());
   EXPECT_FIRST_FOUND(check(define([=](const Tensor&) { return empty({fake::new_dynamic_size() * 2}, whole); }), {x}),
                      "test_faketensor", HasSubstr("unbound dynamic size u0"));
   EXPECT_FIRST_FOUND(check(define([=](const Tensor&) { return empty({fake::new_dynamic_size(5)}, whole); }), {x}),
@@ -211,10 +214,9 @@ TEST(Broken, a_gradient_of_another_shape) {
 }
 
 TEST(Broken, a_gradient_that_is_wrong) {
-  auto op = with_gradient([](AutogradContext& ctx, const Tensor& grad) { return grad * ctx.saved_tensors()[0]; },
-                          [](AutogradContext& ctx, const Inputs& inputs, Outputs) {
-                            ctx.save_for_backward({inputs["x"].tensor()});
-                          });
+  auto op = with_gradient(
+      [](AutogradContext& ctx, const Tensor& grad) { return grad * ctx.saved_tensors()[0]; },
+      [](AutogradContext& ctx, const Inputs& inputs, Outputs) { ctx.save_for_backward({inputs["x"].tensor()}); });
   EXPECT_TRUE(check(op, {leaf({3})}).tests.empty()) << "both ways are equally wrong";
   EXPECT_THAT(error_of<OpCheckError>([&] { library::opcheck(op, {leaf({3})}, {}, {.gradcheck = true}); }),
               HasSubstr("by finite differences"));
@@ -238,13 +240,14 @@ TEST(Broken, a_formula_that_saves_what_is_written) {
   lib.def("saves(Tensor x) -> Tensor");
   lib.impl("saves", [](const Tensor& x) { return x.exp(); }, "CPU");
   lib.impl("saves", [](const Tensor& x) { return x.exp(); }, "Meta");
-  lib.impl("saves",
-           [](const Tensor& x) {
-             Tensor result = KeepsResult::apply(x);
-             result.detach().mul_(2);
-             return result;
-           },
-           "Autograd");
+  lib.impl(
+      "saves",
+      [](const Tensor& x) {
+        Tensor result = KeepsResult::apply(x);
+        result.detach().mul_(2);
+        return result;
+      },
+      "Autograd");
   EXPECT_FIRST_FOUND(check("broken::saves", {leaf({3})}), "test_aot_dispatch_static",
                      AllOf(HasSubstr("modified by an in-place operation"), HasSubstr("KeepsResult")));
 }
@@ -278,7 +281,8 @@ TEST(EmptyLike, lies_as_the_result_of_a_pointwise_operator) {
   EXPECT_TRUE(empty_like(x, {}, MemoryFormat::Contiguous).is_contiguous());
 }
 
-// ---- Samples ---------------------------------------------------------------------------------------------------------
+// ---- Samples
+// ---------------------------------------------------------------------------------------------------------
 
 TEST(Samples, one_line_checks_an_operator) {
   EXPECT_TRUE(library::opcheck("aten::sin").ok());
