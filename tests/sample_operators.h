@@ -314,4 +314,29 @@ inline auto sample_split_copy() {
   return op;
 }
 
+// The same, and the number of places that it was cut at.
+inline auto sample_split_copy_with_int() {
+  auto join = sample_cat();
+  auto pieces = [](const Tensor& x, const SymInts& splits, int64_t dim) {
+    std::vector<Tensor> list;
+    SymInt start = 0;
+    for (size_t at = 0; at <= splits.size(); ++at) {
+      SymInt end = at < splits.size() ? splits[at] : x.size(dim);
+      list.push_back(slice(x, dim, start, end).clone(MemoryFormat::Contiguous));
+      start = end;
+    }
+    return std::pair(std::move(list), static_cast<int64_t>(splits.size()));
+  };
+  auto op = custom_op("_tenon_testing::split_copy_with_int", pieces, {.names = "x, splits, dim"});
+  op.register_fake(pieces);
+  op.register_autograd(
+      [join](AutogradContext& ctx, const std::vector<AnyValue>& grads) -> std::vector<Tensor> {
+        std::vector<Tensor> list;
+        for (const AnyValue& each : grads[0].list()) list.push_back(each.tensor());
+        return {join(list, ctx.saved_data["dim"].integer()), Tensor(), Tensor()};
+      },
+      [](AutogradContext& ctx, const Inputs& inputs, Outputs) { ctx.saved_data["dim"] = inputs["dim"].integer(); });
+  return op;
+}
+
 }  // namespace tenon::testing

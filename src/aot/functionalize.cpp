@@ -139,6 +139,8 @@ void run_view_of_storage(const ops::Row& row, const FunctionalSlot& slot, dispat
   made->storage = slot.storage;
   made->chain.push_back(
       {&call.op, {dispatch::Value(), call.args[1].own(), call.args[2].own(), dispatch::Value(first).own()}});
+  made->parent = self;
+  while (functional_slot(made->parent)->parent.defined()) made->parent = Tensor(functional_slot(made->parent)->parent);
   made->value = follow(made->chain[0], whole);
   made->generation = slot.storage->generation;
   call.results.push_back(outer_view(row, call, std::move(made)));

@@ -63,6 +63,9 @@ bool fits(const schema::Type& type, const Value& value) {
     return value.tag() == Tag::Ints || value.tag() == Tag::SymInts || (type.length && value.tag() == Tag::Int);
   if (element.kind == Kind::Float) return value.tag() == Tag::Reals;
   if (element.kind == Kind::Bool) return value.tag() == Tag::Bools;
+  if (element.kind == Kind::Scalar)
+    return value.tag() == Tag::Ints || value.tag() == Tag::SymInts || value.tag() == Tag::Reals ||
+           value.tag() == Tag::Bools;
   return false;
 }
 

@@ -1,4 +1,4 @@
-#include <tenon/dispatch/schema_of.h>
+#include <tenon/dispatch/function.h>
 
 #include <fmt/format.h>
 
@@ -48,18 +48,27 @@ struct Named {
   bool keyword_only = false;
 };
 
-std::vector<Named> parse_names(std::string_view where, const SchemaOptions& options, size_t count) {
+std::vector<Named> parse_names(std::string_view where, std::string_view names) {
   std::vector<Named> named;
   bool keyword_only = false;
-  for (const std::string& part : split(options.names)) {
+  for (const std::string& part : split(names)) {
     if (part == "*") {
       keyword_only = true;
       continue;
     }
+    TENON_CHECK_VALUE(!part.starts_with("**"),
+                      "[{}] varkwargs are not supported: '{}' in the names; name every argument", where, part);
+    TENON_CHECK_VALUE(!part.starts_with("*"), "[{}] varargs are not supported: '{}' in the names; take a list", where,
+                      part);
     size_t equals = part.find('=');
     named.push_back({std::string(trim(part.substr(0, equals))), equals == std::string::npos ? "" : part.substr(equals),
                      keyword_only});
   }
+  return named;
+}
+
+std::vector<Named> parse_names(std::string_view where, const SchemaOptions& options, size_t count) {
+  std::vector<Named> named = parse_names(where, options.names);
   if (options.names.empty())
     for (size_t at = 0; at < count; ++at) named.push_back({fmt::format("arg{}", at), "", false});
   TENON_CHECK_VALUE(named.size() == count, "[{}] the function has {} parameters, but {} names were given: \"{}\"",
@@ -109,6 +118,20 @@ schema::Schema build_schema(std::string_view qualified_name, const FunctionTypes
   return schema;
 }
 
+void check_names(const schema::Schema& schema, std::string_view names) {
+  std::string where = schema.qualified_name();
+  std::vector<Named> named = parse_names(where, names);
+  bool same = named.size() == schema.arguments.size();
+  for (size_t at = 0; same && at < named.size(); ++at)
+    same = named[at].name == schema.arguments[at].name && named[at].keyword_only == schema.arguments[at].keyword_only;
+  TENON_CHECK_VALUE(same, "[{}] expected the signature to match the schema {}, but the names are \"{}\"", where,
+                    schema.str(), names);
+  for (const Named& each : named)
+    TENON_CHECK_VALUE(each.rest.empty(),
+                      "[{}] default arguments stand in the schema where there is one: '{}{}' in the names beside {}",
+                      where, each.name, each.rest, schema.str());
+}
+
 void check_signature(const schema::Schema& schema, const FunctionTypes& types, std::string_view what) {
   std::vector<std::string> arguments, returns;
   for (TypeTextFunction text : types.arguments) arguments.push_back(text(""));
@@ -129,6 +152,25 @@ void check_signature(const schema::Schema& schema, const FunctionTypes& types, s
   for (size_t at = 0; at < returns.size(); ++at)
     if (normal(parse_type(returns[at])) != normal(schema.returns[at].type))
       refuse(fmt::format("result {} is {}, expected {}", at, returns[at], schema.returns[at].type.str()));
+}
+
+Value list_of_scalars(const std::vector<Scalar>& list) {
+  auto all = [&](Scalar::Kind kind) {
+    return std::all_of(list.begin(), list.end(), [&](const Scalar& each) { return each.kind() == kind; });
+  };
+  if (!list.empty() && all(Scalar::Kind::Bool)) {
+    std::vector<bool> flags;
+    for (const Scalar& each : list) flags.push_back(each.to_bool());
+    return Value(flags);
+  }
+  if (all(Scalar::Kind::Int)) {
+    std::vector<SymInt> numbers;
+    for (const Scalar& each : list) numbers.push_back(each.integer());
+    return Value(std::span<const SymInt>(numbers)).own();
+  }
+  std::vector<double> numbers;
+  for (const Scalar& each : list) numbers.push_back(each.to_double());
+  return Value(numbers).own();
 }
 
 }  // namespace tenon::dispatch::detail

@@ -86,6 +86,7 @@ void check_aliasing(const dispatch::Call& call) {
 KernelFunction checked(KernelFunction kernel) {
   return [kernel = std::move(kernel)](dispatch::Call& call) {
     kernel(call);
+    check_defined(call, "kernel");
     check_aliasing(call);
   };
 }
@@ -119,6 +120,7 @@ schema::Schema custom_schema(std::string_view name, const dispatch::detail::Func
     schema = dispatch::detail::build_schema(name, types, {options.names, options.mutates});
   } else {
     schema = schema::parse(std::string(name) + options.schema);
+    if (!options.names.empty()) dispatch::detail::check_names(schema, options.names);
     std::vector<std::string> written, declared;
     for (int at : schema.mutated_arguments())
       written.push_back("'" + schema.arguments[static_cast<size_t>(at)].name + "'");
@@ -165,9 +167,9 @@ std::shared_ptr<CustomOpState> define_custom_op(schema::Schema schema, const std
     if (!fake && tenon::fake::give_unknown_numbers(call)) return;
     if (!fake)
       fail(
-          "[{0}] There was no fake impl registered for <CustomOpDef({0})>. This is necessary for compile() and tracing "
-          "to work: there is "
-          "no fake impl or Meta kernel. Please use `{1}.register_fake` to add one.",
+          "[{0}] There was no fake impl registered for <CustomOpDef({0})>. This is necessary for "
+          "compile/export/fx tracing to work (it has no fake impl or Meta kernel). Please use `{1}.register_fake` to "
+          "add an fake impl.",
           call.op.name(), call.op.brief_name());
     (*fake)(call);
   };

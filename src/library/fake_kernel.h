@@ -9,4 +9,7 @@ namespace tenon::library {
 // give fakes.
 dispatch::KernelFunction fake_kernel(dispatch::KernelFunction fake);
 
+// An Error if a result that is to be a tensor is an undefined one. `who`: "kernel".
+void check_defined(const dispatch::Call& call, std::string_view who);
+
 }  // namespace tenon::library

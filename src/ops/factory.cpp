@@ -247,9 +247,12 @@ OPS(factory) {
       .shape([](const Arguments& arguments) {
         const Tensor& self = arguments.tensor("self");
         Dtype dtype = dtype_or(arguments, self.dtype());
-        if (self.is_contiguous())
-          return std::vector{TensorMeta{self.sym_sizes(), self.sym_strides(), dtype, self.device()}};
-        return std::vector{TensorMeta::contiguous(self.sym_sizes(), dtype, self.device())};
+        const dispatch::Value& format = arguments["memory_format"];
+        if (!format.is_none() && format.memory_format() == MemoryFormat::Contiguous)
+          return std::vector{TensorMeta::contiguous(self.sym_sizes(), dtype, self.device())};
+        // Laid out as the result of a pointwise operator would be.
+        SymInts strides = pointwise_strides(self.sym_sizes(), {&self, 1});
+        return std::vector{TensorMeta{self.sym_sizes(), std::move(strides), dtype, self.device()}};
       });
   op("zeros_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
      "pin_memory=None, "

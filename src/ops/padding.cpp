@@ -136,7 +136,7 @@ Between linear_positions(const Tensor& self, const SymInt& size, const SymInt& c
 // Sizes of a scaled image: whole scales keep a symbol.
 SymInt scaled_size(const SymInt& size, double scale) {
   if (scale == std::floor(scale)) return size * static_cast<int64_t>(scale);
-  return static_cast<int64_t>(std::floor(static_cast<double>(int64_t(size)) * scale));
+  return floor(SymFloat(size) * scale);
 }
 
 SymInts image_size(const Tensor& input, const std::optional<SymInts>& output_size,

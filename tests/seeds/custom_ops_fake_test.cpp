@@ -47,7 +47,7 @@ TEST(TestCustomOp, duplicate_impl) {
   lib.def("foo(Tensor x, int dim) -> Tensor");
   library::register_fake(kFoo, drop_dim, &lib);
   // Both places are told.
-  EXPECT_THAT(error_of([&] { library::register_fake(kFoo, drop_dim, &lib); }),
+  EXPECT_THAT(error_of<RuntimeError>([&] { library::register_fake(kFoo, drop_dim, &lib); }),
               ContainsRegex("custom_ops_fake_test.cpp:[0-9]+.*custom_ops_fake_test.cpp:[0-9]+"));
 }
 
@@ -168,7 +168,7 @@ TEST(TestCustomOp, abstract_impl_on_existing_op) {
   EXPECT_TRUE(result.is_fake());
   EXPECT_EQ(result.description(), x.description());
   EXPECT_EQ(str(result.sym_strides()), str(x.sym_strides()));
-  EXPECT_THAT(error_of([&] { result.data<float>(); }), HasSubstr("has no data"));
+  EXPECT_THAT(error_of<RuntimeError>([&] { result.data<float>(); }), HasSubstr("has no data"));
 }
 
 TEST(TestCustomOp, abstract_impl_on_existing_op_with_meta) {
@@ -176,7 +176,7 @@ TEST(TestCustomOp, abstract_impl_on_existing_op_with_meta) {
   lib.def("foo(Tensor x) -> Tensor");
   auto sine = [](const Tensor& x) { return x.sin(); };
   lib.impl("foo", sine, "Meta");
-  EXPECT_THAT(error_of([&] { library::register_fake(kFoo, sine, &lib); }),
+  EXPECT_THAT(error_of<RuntimeError>([&] { library::register_fake(kFoo, sine, &lib); }),
               ContainsRegex("already has .*Meta implementation"));
 }
 
@@ -206,7 +206,7 @@ TEST(TestCustomOp, functionalize_error) {
   lib.impl("bar", [](const Tensor& x) { return x.view({-1}); }, "CompositeExplicitAutograd");
   for (auto* op : {&foo, &bar}) {
     auto f = compile([&](Tensor x) { return call_one(*op, x); }, {.fullgraph = true, .backend = "aot_eager"});
-    EXPECT_THAT(error_of([&] { f(randn({3})); }),
+    EXPECT_THAT(error_of<RuntimeError>([&] { f(randn({3})); }),
                 HasSubstr("We only support functionalizing operators whose outputs do not have alias annotations"))
         << op->name();
   }

@@ -26,10 +26,10 @@ TEST(TestCustomOp, lifetime) {
   EXPECT_THAT(error_of<RuntimeError>([] { legacy::custom_op<Tensor(const Tensor&)>(kFoo, {.names = "x"}); }),
               HasSubstr("multiple times"));
   legacy::destroy(kFoo);
-  EXPECT_THAT(error_of([] { legacy::get_op(kFoo); }), HasSubstr("there is no operator"));
+  EXPECT_THAT(error_of<RuntimeError>([] { legacy::get_op(kFoo); }), HasSubstr("there is no operator"));
   Tensor x = randn({3});
   const Value args[] = {Value(x)};
-  EXPECT_THAT(error_of([&] { dispatch::call_boxed(first, args); }), HasSubstr("was removed"));
+  EXPECT_THAT(error_of<RuntimeError>([&] { dispatch::call_boxed(first, args); }), HasSubstr("was removed"));
   legacy::custom_op<Tensor(const Tensor&)>(kFoo, {.names = "x"});
   legacy::destroy(kFoo);
 }
@@ -82,7 +82,7 @@ TEST(TestCustomOp, backward_partially_registered) {
     return AnyValue(grads[0].tensor() * saved.tensor().cos());
   });
   Tensor x = leaf({});
-  EXPECT_THAT(error_of([&] { op({Value(x)})[0].tensor().backward(); }),
+  EXPECT_THAT(error_of<RuntimeError>([&] { op({Value(x)})[0].tensor().backward(); }),
               HasSubstr("unable to find a 'save_for_backward'"));
 }
 
@@ -123,7 +123,7 @@ std::string backward_error(const char* schema, legacy::Save save, legacy::Backwa
   legacy::impl_save_for_backward(kFoo, std::move(save));
   legacy::impl_backward(kFoo, std::move(backward));
   Tensor y = op(args)[0].tensor();
-  return error_of([&] { y.backward(); });
+  return error_of<RuntimeError>([&] { y.backward(); });
 }
 
 Tensor formula(const AnyValue& saved, const std::vector<AnyValue>& grads) {
@@ -253,7 +253,7 @@ TEST(TestCustomOp, backward_output_differentiability_non_tensor) {
       [](AutogradContext&, const AnyValue&, const std::vector<AnyValue>& grads) { return dict({{"x", grads[0]}}); },
       AnyValue(AnyValue::List{AnyValue(true), AnyValue(true)}));
   Tensor x = leaf({3});
-  EXPECT_THAT(error_of([&] { op({Value(x)}); }), HasSubstr("is not a Tensor"));
+  EXPECT_THAT(error_of<RuntimeError>([&] { op({Value(x)}); }), HasSubstr("is not a Tensor"));
 }
 
 TEST(TestCustomOp, impl_on_existing_op) {
@@ -278,9 +278,10 @@ TEST(TestCustomOp, impl_on_existing_op_with_cpu_registration) {
 
 // Both sides of the backward are refused.
 void expect_backward_refused(const char* regex) {
-  EXPECT_THAT(error_of([] { legacy::impl_save_for_backward(kFoo, [](const Inputs&, Outputs) { return AnyValue(); }); }),
+  EXPECT_THAT(error_of<RuntimeError>(
+                  [] { legacy::impl_save_for_backward(kFoo, [](const Inputs&, Outputs) { return AnyValue(); }); }),
               ContainsRegex(regex));
-  EXPECT_THAT(error_of([] { legacy::impl_backward(kFoo, no_backward); }), ContainsRegex(regex));
+  EXPECT_THAT(error_of<RuntimeError>([] { legacy::impl_backward(kFoo, no_backward); }), ContainsRegex(regex));
 }
 
 TEST(TestCustomOp, backward_impl_on_existing_op_incorrect_schema_views) {

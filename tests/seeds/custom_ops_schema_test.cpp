@@ -1,6 +1,7 @@
 // Schemas, their inference from C++ types, and definition by name.
 #include "seeds/custom_ops.h"
 
+#include <tenon/library/load.h>
 #include <tenon/library/schema_checks.h>
 
 namespace tenon::testing {
@@ -15,8 +16,21 @@ std::string inferred(const dispatch::SchemaOptions& options) {
   return text.substr(text.find('('));
 }
 
+// What the compiler says of lines that do not compile: in C++ the types of a function are the compiler's to check.
+std::string compiler_says(const std::string& lines) {
+  library::LoadOptions options;
+  options.include_paths = {TENON_SOURCE_DIR "/include", TENON_BINARY_DIR "/generated/include"};
+  options.flags = {"-O0", "-fsyntax-only", "-fno-diagnostics-show-caret"};
+  return error_of<RuntimeError>([&] {
+    library::load_inline("does_not_compile",
+                         "#include <tenon/library/legacy.h>\n#include <list>\nusing namespace tenon;\n" + lines,
+                         options);
+  });
+}
+
 TEST(TestCustomOp, invalid_schemas) {
-  EXPECT_THAT(error_of([] { legacy::custom_op(kNs + "::foo", "("); }), HasSubstr("Invalid function schema: foo"));
+  EXPECT_THAT(error_of<RuntimeError>([] { legacy::custom_op(kNs + "::foo", "("); }),
+              HasSubstr("Invalid function schema: foo"));
 }
 
 TEST(TestCustomOp, invalid_qualname) {
@@ -28,24 +42,43 @@ TEST(TestCustomOp, unsupported_schemas) {
     EXPECT_THAT(error_of<ValueError>([&] { legacy::custom_op(kNs + "::foo", schema); }),
                 HasSubstr("only supports functional"))
         << schema;
-  EXPECT_THAT(error_of([] { legacy::custom_op(kNs + "::foo", "(Tensor self) -> ()"); }), HasSubstr("self"));
+  EXPECT_THAT(error_of<ValueError>([] { legacy::custom_op(kNs + "::foo", "(Tensor self) -> ()"); }), HasSubstr("self"));
 }
 
 TEST(TestCustomOp, schema_matches_signature) {
   using One = Tensor(const Tensor&);
   using Two = Tensor(const Tensor&, const Tensor&);
-  auto given = [](const char* schema, auto type) {
-    return error_of([&] { legacy::custom_op(kNs + "::blah", schema, type); });
+  using Three = Tensor(const Tensor&, const Tensor&, const Tensor&);
+  auto given = [](const char* schema, auto type, const char* names) {
+    return error_of<ValueError>([&] { legacy::custom_op(kNs + "::blah", schema, type, {.names = names}); });
   };
-  EXPECT_THAT(given("(Tensor y, Tensor z) -> Tensor", std::type_identity<One>()), HasSubstr("signature to match"));
-  EXPECT_THAT(given("(Tensor y) -> Tensor", std::type_identity<Two>()), HasSubstr("signature to match"));
-  EXPECT_THAT(given("(Tensor x, *, float y) -> Tensor", std::type_identity<Two>()), HasSubstr("signature to match"));
-  EXPECT_THAT(given("(Tensor x) -> (Tensor, Tensor)", std::type_identity<One>()), HasSubstr("signature to match"));
-  EXPECT_THAT(given("(Tensor x) -> int", std::type_identity<One>()), HasSubstr("result 0 is Tensor, expected int"));
-  // Names that do not fit the parameters are refused too.
-  EXPECT_THAT(error_of([] { legacy::custom_op<Two>(kNs + "::blah", {.names = "x"}); }),
-              HasSubstr("2 parameters, but 1 names"));
-  EXPECT_EQ(given("(Tensor x, *, Tensor y) -> Tensor", std::type_identity<Two>()), "no error");
+  std::type_identity<One> one;
+  std::type_identity<Two> two;
+  std::type_identity<Three> three;
+  // Names, where the keyword-only ones begin, and their order.
+  EXPECT_THAT(given("(Tensor y) -> Tensor", one, "x"), HasSubstr("signature to match"));
+  EXPECT_THAT(given("(Tensor x, *, Tensor y) -> Tensor", two, "x, y"), HasSubstr("signature to match"));
+  EXPECT_THAT(given("(Tensor x, *, Tensor w, Tensor z) -> Tensor", three, "x, *, y, z"),
+              HasSubstr("signature to match"));
+  EXPECT_THAT(given("(Tensor x, *, Tensor z, Tensor y) -> Tensor", three, "x, *, y, z"),
+              HasSubstr("signature to match"));
+  EXPECT_THAT(given("(Tensor x) -> Tensor", one, "*args"), HasSubstr("not supported"));
+  EXPECT_THAT(given("(*, Tensor z, Tensor y) -> Tensor", two, "**kwargs"), HasSubstr("not supported"));
+  EXPECT_THAT(given("(Tensor x, *, Tensor y) -> Tensor", two, "x=1, *, y"), HasSubstr("default arguments"));
+  EXPECT_THAT(given("(Tensor x, *, Tensor y) -> Tensor", two, "x, *, y=1"), HasSubstr("default arguments"));
+  // What is C++'s own: the types.
+  EXPECT_THAT(given("(Tensor y, Tensor z) -> Tensor", one, ""), HasSubstr("signature to match"));
+  EXPECT_THAT(given("(Tensor x, *, float y) -> Tensor", two, "x, *, y"), HasSubstr("signature to match"));
+  EXPECT_THAT(given("(Tensor x) -> (Tensor, Tensor)", one, "x"), HasSubstr("signature to match"));
+  EXPECT_THAT(given("(Tensor x) -> int", one, "x"), HasSubstr("result 0 is Tensor, expected int"));
+  // The same where the function is given: arguments would be swapped without a word.
+  auto function = [](const Tensor& a, const Tensor& b) { return a - b; };
+  EXPECT_THAT(error_of<ValueError>([&] {
+                custom_op("_tenon_testing::minus", function,
+                          {.schema = "(Tensor b, Tensor a) -> Tensor", .names = "a, b"});
+              }),
+              HasSubstr("signature to match"));
+  EXPECT_EQ(given("(Tensor x, *, Tensor y) -> Tensor", two, "x, *, y"), "no error");
   legacy::destroy(kNs + "::blah");
 }
 
@@ -73,14 +106,22 @@ TEST(TestCustomOp, infer_schema_supported) {
 }
 
 TEST(TestCustomOp, infer_schema_unsupported) {
-  // C++ types that have no schema type do not compile; the compiler's message names the type to write instead.
-  static_assert(!dispatch::HasSchemaType<float> && std::is_same_v<dispatch::SuggestedType<float>, double>);
-  static_assert(!dispatch::HasSchemaType<int> && std::is_same_v<dispatch::SuggestedType<int>, int64_t>);
-  static_assert(!dispatch::HasSchemaType<std::vector<std::string>> && !dispatch::HasSchemaType<void (*)()>);
-  static_assert(!dispatch::HasSchemaType<std::vector<std::optional<int64_t>>>);
+  EXPECT_THAT(error_of<ValueError>([] { inferred<Tensor(std::vector<Tensor>)>({.names = "*args"}); }),
+              HasSubstr("varargs"));
+  EXPECT_THAT(error_of<ValueError>([] { inferred<Tensor(Tensor)>({.names = "**kwargs"}); }), HasSubstr("varkwargs"));
   EXPECT_THAT(error_of<ValueError>([] { inferred<Tensor(Tensor, int64_t)>({.names = "x, y", .mutates = {"y"}}); }),
               HasSubstr("can be mutated"));
-  EXPECT_THAT(error_of([] { inferred<Tensor(Tensor, int64_t)>({.names = "x"}); }), HasSubstr("names were given"));
+  EXPECT_THAT(error_of<ValueError>([] { inferred<Tensor(Tensor, int64_t)>({.names = "x"}); }),
+              HasSubstr("names were given"));
+  std::string said = compiler_says(
+      "auto generic = [](auto x) { return x; };\n"
+      "auto a = dispatch::schema_of<decltype(generic)>(\"mylib::a\");\n"
+      "auto b = dispatch::schema_of<std::list<Tensor> (*)(Tensor)>(\"mylib::b\");\n"
+      "auto c = dispatch::schema_of<Tensor (*)(Tensor, ...)>(\"mylib::c\");\n");
+  EXPECT_THAT(said, HasSubstr("must have a type annotation"));
+  EXPECT_THAT(said, HasSubstr("unsupported type"));
+  EXPECT_THAT(said, ContainsRegex("UnsupportedType<std::.*list<tenon::Tensor"));
+  EXPECT_THAT(said, HasSubstr("varargs are not supported"));
 }
 
 // Defines an operator that returns `example` (twice, with Twice), and calls it.
@@ -108,8 +149,8 @@ void returns_multi(const T& example) {
 }
 
 TEST(TestCustomOp, supported_return_types_single_return) {
-  returns_single(randn({2}));
-  returns_single(std::vector<Tensor>{randn({2}), randn({})});
+  returns_single(tensor(3));
+  for (int example = 0; example < 3; ++example) returns_single(std::vector<Tensor>{tensor(3)});
   returns_single(int64_t{17});
   returns_single(3.14);
   returns_single(true);
@@ -117,7 +158,8 @@ TEST(TestCustomOp, supported_return_types_single_return) {
 }
 
 TEST(TestCustomOp, supported_return_types_multi_return) {
-  returns_multi(std::vector<Tensor>{tensor(3.0), tensor(4.0)});
+  returns_multi(tensor(3));
+  for (int example = 0; example < 3; ++example) returns_multi(std::vector<Tensor>{tensor(3)});
   returns_multi(int64_t{17});
   returns_multi(3.14);
   returns_multi(true);
@@ -157,10 +199,14 @@ TEST(TestCustomOp, supported_param_types) {
   takes<double>({3.14});
   takes<std::optional<double>>({3.14, std::nullopt});
   takes<std::vector<double>>({{0.5, 1.5}});
+  takes<std::optional<std::vector<double>>>({std::vector<double>{3.14, 3.14}, std::nullopt});
   takes<bool>({true, false});
   takes<std::optional<bool>>({true, std::nullopt});
   takes<std::vector<bool>>({{true, false}});
+  takes<std::optional<std::vector<bool>>>({std::vector<bool>{true, true}, std::nullopt});
   takes<std::string>({"foo"});
+  takes<std::optional<std::string>>({"foo", std::nullopt});
+  takes<std::vector<Scalar>>({{Scalar(2.718), Scalar(2.718)}, {Scalar(1), Scalar(2)}, {Scalar(true)}});
   takes<Dtype>({kFloat32, kInt64});
   takes<std::optional<Dtype>>({kFloat32, std::nullopt});
   takes<Device>({kCPU});
@@ -170,38 +216,65 @@ TEST(TestCustomOp, supported_param_types) {
 }
 
 TEST(TestCustomOp, sequences) {
-  auto& op = legacy::custom_op<Tensor(const Tensor&, std::vector<int64_t>)>(kNs + "::foo", {.names = "x, sizes"});
+  // Neither a vector nor made of one.
+  struct MySequence {
+    int64_t container[3] = {1, 2, 3};
+    const int64_t* begin() const { return container; }
+    const int64_t* end() const { return container + 3; }
+  };
   int called = 0;
-  legacy::impl(kNs + "::foo",
-               [&](const Tensor& x, const std::vector<int64_t>& sizes) {
-                 ++called;
-                 EXPECT_EQ(sizes, (std::vector<int64_t>{1, 2, 3}));
-                 return x.clone();
-               },
-               {"cpu"});
+  auto op = custom_op("_tenon_testing::sequences",
+                      [&](const Tensor& x, const std::vector<int64_t>& sizes) {
+                        ++called;
+                        EXPECT_EQ(sizes, (std::vector<int64_t>{1, 2, 3}));
+                        return x.clone();
+                      },
+                      {.device_types = {"cpu"}, .names = "x, sizes"});
+  EXPECT_EQ(op.op().schema().str(), "_tenon_testing::sequences(Tensor x, SymInt[] sizes) -> Tensor");
   Tensor x = randn({});
-  // Every sequence of numbers will do: an array, plain and symbolic lists.
+  op(x, MySequence());
+  EXPECT_EQ(called, 1);
   const std::array<int64_t, 3> array = {1, 2, 3};
-  const Ints ints = {1, 2, 3};
-  const SymInts symbolic = {1, 2, 3};
-  for (const Value& sizes : {Value(std::span<const int64_t>(array)), Value(ints), Value(symbolic)}) {
+  op(x, array);
+  op(x, std::span<const int64_t>(array));
+  op(x, std::vector<int>{1, 2, 3});
+  op(x, Ints{1, 2, 3});
+  op(x, SymInts{1, 2, 3});
+  op(x, {1, 2, 3});
+  EXPECT_EQ(called, 7);
+  auto sum = custom_op("_tenon_testing::sum_list", [](const std::vector<Tensor>& list) { return list[0] + list[1]; },
+                       {.names = "list"});
+  expect_equal(sum({x, x}), x * 2);
+  expect_equal(sum(std::array<Tensor, 2>{x, x}), x * 2);
+  // The same of values without a type.
+  for (const Value& sizes : {Value(std::span<const int64_t>(array)), Value(SymInts{1, 2, 3}).own()}) {
     const Value args[] = {Value(x), sizes};
-    dispatch::call_boxed(op, args);
+    dispatch::call_boxed(op.op(), args);
   }
-  EXPECT_EQ(called, 3);
-  legacy::destroy(kNs + "::foo");
+  EXPECT_EQ(called, 9);
 }
 
 TEST(TestCustomOp, unsupported_param_types) {
   using dispatch::HasSchemaType;
   using dispatch::SuggestedType;
-  static_assert(!HasSchemaType<std::vector<std::optional<int64_t>>>);
-  static_assert(!HasSchemaType<std::tuple<int64_t, int64_t>>);
-  static_assert(std::is_same_v<SuggestedType<std::tuple<int64_t, int64_t>>, std::vector<int64_t>>);
-  static_assert(HasSchemaType<SuggestedType<std::tuple<int64_t, int64_t>>>);
-  // Elements of different types have no list to suggest that would compile.
-  static_assert(!HasSchemaType<SuggestedType<std::tuple<int64_t, double>>>);
+  static_assert(!HasSchemaType<std::vector<std::optional<int64_t>>> && !HasSchemaType<std::tuple<int64_t, int64_t>>);
   static_assert(!HasSchemaType<std::function<void()>>);
+  std::string said = compiler_says(
+      "auto a = dispatch::schema_of<Tensor (*)(Tensor, std::vector<std::optional<int64_t>>)>(\"mylib::a\");\n"
+      "auto b = dispatch::schema_of<Tensor (*)(Tensor, std::tuple<int64_t, int64_t>)>(\"mylib::b\");\n"
+      "auto c = dispatch::schema_of<Tensor (*)(Tensor, std::function<void()>)>(\"mylib::c\");\n");
+  EXPECT_THAT(said, HasSubstr("unsupported type"));
+  EXPECT_THAT(said, ContainsRegex("UnsupportedType<std::vector<std::optional<long"));
+  EXPECT_THAT(said, ContainsRegex("UnsupportedType<std::function<void"));
+  // What is said of a tuple is a type that would do.
+  EXPECT_THAT(said, HasSubstr("For example"));
+  EXPECT_THAT(said, ContainsRegex("ParameterHasNoSchemaType<std::tuple<long( int)?, long( int)?>, std::vector<long"));
+  static_assert(HasSchemaType<SuggestedType<std::tuple<int64_t, int64_t>>>);
+  // Elements of different types have no list that would: nothing is offered.
+  said =
+      compiler_says("auto a = dispatch::schema_of<Tensor (*)(Tensor, std::tuple<int64_t, double>)>(\"mylib::a\");\n");
+  EXPECT_THAT(said, HasSubstr("unsupported type"));
+  EXPECT_THAT(said, ::testing::Not(HasSubstr("example")));
   // The same from a schema's text.
   EXPECT_THAT(error_of<RuntimeError>([] { schema::parse("foo(Tensor x, Callable y) -> Tensor"); }),
               HasSubstr("unknown type specifier"));
@@ -248,7 +321,10 @@ TEST(TestCustomOp, private_ctor) {
   // A handle comes from custom_op alone.
   using Handle = library::CustomOp<Tensor, Tensor>;
   static_assert(!std::is_default_constructible_v<Handle> && !std::is_constructible_v<Handle, dispatch::Operator&>);
-  static_assert(!std::is_constructible_v<Handle, std::string_view>);
+  static_assert(!std::is_constructible_v<Handle, std::string_view> && !std::is_constructible_v<Handle, std::nullptr_t>);
+  static_assert(!std::is_constructible_v<Handle, std::shared_ptr<library::detail::CustomOpState>>);
+  EXPECT_THAT(compiler_says("library::CustomOp<Tensor, Tensor> made(nullptr);\n"),
+              ContainsRegex("CustomOp<.*CustomOp\\(.* is private"));
 }
 
 TEST(TestCustomOp, is_functional_schema) {
@@ -265,16 +341,16 @@ TEST(TestCustomOp, incorrect_schema_types) {
   EXPECT_THAT(error_of<RuntimeError>([&] { lib.def("foo12(Tensor a) -> asdfasdf"); }),
               HasSubstr("unknown type specifier"));
   EXPECT_THAT(error_of<RuntimeError>([&] { lib.def("foo12(asdf a) -> Tensor"); }), HasSubstr("unknown type specifier"));
-  EXPECT_THAT(error_of([&] { lib.def("foo12(int64_t a) -> Tensor"); }), HasSubstr("Use `SymInt` or `int`"));
-  EXPECT_THAT(error_of([&] { lib.def("foo12(double a) -> Tensor"); }), HasSubstr("Use `float`"));
+  EXPECT_THAT(error_of<RuntimeError>([&] { lib.def("foo12(int64_t a) -> Tensor"); }),
+              HasSubstr("Use `SymInt` or `int`"));
+  EXPECT_THAT(error_of<RuntimeError>([&] { lib.def("foo12(double a) -> Tensor"); }), HasSubstr("Use `float`"));
 }
 
 TEST(TestCustomOp, is_tensorlist_like_type) {
   using library::is_tensorlist_like;
   auto argument = [](const char* text) { return schema::parse(text).arguments[0].type; };
-  EXPECT_TRUE(is_tensorlist_like(schema::parse("where(Tensor condition) -> Tensor[]").returns[0].type));
-  EXPECT_TRUE(
-      is_tensorlist_like(schema::parse("index.Tensor(Tensor self, Tensor?[] indices) -> Tensor").arguments[1].type));
+  EXPECT_TRUE(is_tensorlist_like(dispatch::find_operator("aten::where").schema().returns[0].type));
+  EXPECT_TRUE(is_tensorlist_like(dispatch::find_operator("aten::index.Tensor").schema().arguments[1].type));
   EXPECT_TRUE(is_tensorlist_like(argument("foo(Tensor[]? x) -> ()")));
   EXPECT_TRUE(is_tensorlist_like(argument("foo(Tensor?[]? x) -> ()")));
   EXPECT_FALSE(is_tensorlist_like(dispatch::find_operator("aten::sin").schema().arguments[0].type));
@@ -283,10 +359,13 @@ TEST(TestCustomOp, is_tensorlist_like_type) {
 
 TEST(TestCustomOp, define_with_tags) {
   Library lib(kNs);
-  auto& op = library::define(kNs + "::foo", "(Tensor x) -> Tensor", &lib, {Tag::pointwise});
-  EXPECT_EQ(dispatch::tags(op), std::vector<Tag>{Tag::pointwise});
-  auto& bar = library::define(kNs + "::bar", "(Tensor x) -> Tensor", &lib, {Tag::pointwise, Tag::core});
-  EXPECT_EQ(dispatch::tags(bar), (std::vector<Tag>{Tag::pointwise, Tag::core}));
+  const std::vector<Tag> expected = {Tag::pointwise};
+  auto& single = library::define(kNs + "::foo", "(Tensor x) -> Tensor", &lib, Tag::pointwise);
+  EXPECT_EQ(dispatch::tags(single), expected);
+  auto& braces = library::define(kNs + "::bar", "(Tensor x) -> Tensor", &lib, {Tag::pointwise});
+  EXPECT_EQ(dispatch::tags(braces), expected);
+  auto& list = library::define(kNs + "::baz", "(Tensor x) -> Tensor", &lib, expected);
+  EXPECT_EQ(dispatch::tags(list), expected);
 }
 
 TEST(TestCustomOp, builtin_aten_ops_are_pt2_compliant) {

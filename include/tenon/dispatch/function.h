@@ -26,6 +26,23 @@ struct Reader<std::vector<SymInt>> {
   }
 };
 
+template <>
+struct Reader<std::vector<Scalar>> {
+  static std::vector<Scalar> read(const Value& v) {
+    std::vector<Scalar> list;
+    if (v.tag() == Value::Tag::Reals)
+      list.assign(v.reals().begin(), v.reals().end());
+    else if (v.tag() == Value::Tag::Bools)
+      for (bool flag : v.bools()) list.emplace_back(flag);
+    else
+      for (const SymInt& number : v.sym_ints()) list.emplace_back(number);
+    return list;
+  }
+};
+
+// Numbers as a list of the kind that holds them all: flags, integers or reals.
+Value list_of_scalars(const std::vector<Scalar>& list);
+
 }  // namespace detail
 
 // A value that shows `argument`, which must outlive it.
@@ -39,6 +56,8 @@ Value to_value(const T& argument) {
     return Value(std::span<const SymInt>(argument));
   else if constexpr (std::is_same_v<T, float>)
     return Value(static_cast<double>(argument));
+  else if constexpr (std::is_same_v<T, std::vector<Scalar>>)
+    return detail::list_of_scalars(argument);
   else if constexpr (detail::is_optional<T>)
     return argument ? to_value(*argument) : Value();
   else

@@ -56,6 +56,7 @@ TENON_TYPE_TEXT(std::vector<int64_t>, "SymInt[]")
 TENON_TYPE_TEXT(std::vector<SymInt>, "SymInt[]")
 TENON_TYPE_TEXT(std::vector<double>, "float[]")
 TENON_TYPE_TEXT(std::vector<bool>, "bool[]")
+TENON_TYPE_TEXT(std::vector<Scalar>, "Scalar[]")
 #undef TENON_TYPE_TEXT
 template <>
 struct TypeText<std::vector<Tensor>> {
@@ -148,24 +149,42 @@ using SuggestedType = typename detail::Suggested<std::remove_cvref_t<T>>::type;
 
 namespace detail {
 
-// In a compiler's message its parameters tell the type and what to write instead.
+// In a compiler's message their parameters tell the type, and what to write instead where something would do.
 template <typename Written, typename WriteInstead>
 struct ParameterHasNoSchemaType {
   static_assert(
       HasSchemaType<Written>,
-      "this parameter or result has no schema type. Use Tensor, int64_t, SymInt, double, SymFloat, bool, SymBool, "
-      "Scalar, Dtype, Device, std::string, std::optional of one of these, or std::vector of Tensor, "
-      "std::optional<Tensor>, int64_t, SymInt, "
-      "double or bool; a tuple parameter is written as a std::vector");
+      "this parameter or result has no schema type, it is of an unsupported type. Use Tensor, int64_t, SymInt, double, "
+      "SymFloat, bool, SymBool, Scalar, Dtype, Device, std::string, std::optional of one of these, or std::vector of "
+      "Tensor, std::optional<Tensor>, int64_t, SymInt, double, bool or Scalar; a tuple parameter is written as a "
+      "std::vector. For example, the type that stands second in ParameterHasNoSchemaType<written, instead>");
   static constexpr bool value = true;
 };
+template <typename Written>
+struct UnsupportedType {
+  static_assert(
+      HasSchemaType<Written>,
+      "this parameter or result has no schema type, it is of an unsupported type. Use Tensor, int64_t, SymInt, double, "
+      "SymFloat, bool, SymBool, Scalar, Dtype, Device, std::string, std::optional of one of these, or std::vector of "
+      "Tensor, std::optional<Tensor>, int64_t, SymInt, double, bool or Scalar");
+  static constexpr bool value = true;
+};
+template <typename Written>
+constexpr bool check_schema_type() {
+  if constexpr (HasSchemaType<Written>)
+    return true;
+  else if constexpr (HasSchemaType<SuggestedType<Written>>)
+    return ParameterHasNoSchemaType<Written, SuggestedType<Written>>::value;
+  else
+    return UnsupportedType<Written>::value;
+}
 
 using TypeTextFunction = std::string (*)(const std::string& alias);
 
 template <typename T>
 constexpr TypeTextFunction type_text() {
   using Plain = std::remove_cvref_t<T>;
-  if constexpr (ParameterHasNoSchemaType<Plain, SuggestedType<Plain>>::value && HasSchemaType<Plain>)
+  if constexpr (check_schema_type<Plain>() && HasSchemaType<Plain>)
     return &TypeText<Plain>::of;
   else
     return nullptr;
@@ -189,7 +208,21 @@ std::vector<TypeTextFunction> return_types() {
 }
 
 template <typename F>
-struct FunctionTypesOf : FunctionTypesOf<decltype(&F::operator())> {};
+struct FunctionTypesOf {
+  static_assert(sizeof(F) == 0,
+                "every parameter of the function must have a type annotation: one that takes `auto`, or that can be "
+                "called in several ways, has no types to make a schema of; write const Tensor& x, double by, …");
+};
+template <typename F>
+  requires requires { &F::operator(); }
+struct FunctionTypesOf<F> : FunctionTypesOf<decltype(&F::operator())> {};
+template <typename R, typename... A>
+struct FunctionTypesOf<R (*)(A..., ...)> {
+  static_assert(sizeof(R) == 0,
+                "varargs are not supported: a schema has a fixed number of parameters; take a std::vector");
+};
+template <typename R, typename... A>
+struct FunctionTypesOf<R (*)(A...) noexcept> : FunctionTypesOf<R (*)(A...)> {};
 template <typename R, typename... A>
 struct FunctionTypesOf<R(A...)> {
   using Result = R;
@@ -207,6 +240,9 @@ schema::Schema build_schema(std::string_view qualified_name, const FunctionTypes
 // An Error if a function of these types cannot be a kernel of the schema; int and SymInt are one here, as are lengths
 // of lists.
 void check_signature(const schema::Schema& schema, const FunctionTypes& types, std::string_view what);
+// A ValueError if names that were given beside a schema are not those of its arguments, in their order and with the
+// keyword-only ones behind `*`, or bring defaults, which stand in the schema.
+void check_names(const schema::Schema& schema, std::string_view names);
 
 }  // namespace detail
 

@@ -16,6 +16,7 @@
 
 #include <map>
 #include <memory>
+#include <ranges>
 #include <string>
 #include <vector>
 
@@ -174,14 +175,19 @@ std::string fake_source(OperatorHandle op);
 //   twice.register_kernel("cpu", [](Tensor a) { return a + a; });
 //   std::string schema = twice.op().schema().str();
 //   twice(x);
+//   auto reshaped = library::custom_op("examples::reshaped", [](Tensor a, std::vector<int64_t> sizes) {
+//     return a.reshape(SymInts(std::span<const int64_t>(sizes))).clone();
+//   });
+//   reshaped(x, {3, 2});
 //   library::destroy_custom_op("examples::twice");
 template <typename R, typename... A>
 class CustomOp {
  public:
-  explicit CustomOp(std::shared_ptr<detail::CustomOpState> state)
-      : state_(std::move(state)), op_(&detail::operator_of(state_.get())) {}
-
-  // Trailing arguments that have defaults may be left out.
+  // Trailing arguments that have defaults may be left out. A list may be any range: a span, an array, a list in braces
+  // (where no argument is left out).
+  R operator()(const A&... given) const {
+    return call(std::tuple<const A&...>(given...), std::index_sequence_for<A...>());
+  }
   template <typename... Given>
     requires(sizeof...(Given) <= sizeof...(A))
   R operator()(const Given&... given) const {
@@ -218,7 +224,8 @@ class CustomOp {
   R call(const Given& given, std::index_sequence<I...>) const {
     // Converted to the parameters' types first, so that 3 is a float where one is expected; what needs no conversion is
     // borrowed.
-    std::tuple<Passed<I, std::tuple_element_t<I, Given>>...> typed(std::get<I>(given)...);
+    std::tuple<Passed<I, std::tuple_element_t<I, Given>>...> typed(
+        convert<Passed<I, std::tuple_element_t<I, Given>>>(std::get<I>(given))...);
     std::array<dispatch::Value, sizeof...(A)> values{dispatch::to_value(std::get<I>(typed))...};
     if constexpr (sizeof...(I) < sizeof...(A)) {
       std::vector<dispatch::Value> rest = detail::trailing_defaults(*op_, sizeof...(I));
@@ -226,6 +233,20 @@ class CustomOp {
     }
     dispatch::Results results = dispatch::call_boxed(*op_, values);
     return dispatch::detail::read_results<R>(results);
+  }
+  template <typename P, typename G>
+  static decltype(auto) convert(const G& given) {
+    if constexpr (std::is_same_v<std::remove_cvref_t<P>, G>) {
+      return (given);
+    } else if constexpr (std::is_convertible_v<const G&, P>) {
+      return P(given);
+    } else {
+      static_assert(std::ranges::input_range<const G&>,
+                    "an argument of this type does not become a parameter of the operator");
+      P list;
+      for (const auto& each : given) list.push_back(each);
+      return list;
+    }
   }
   // A symbol stays one where the function itself takes a plain number: its fake may take the symbol.
   template <typename G, typename P>
@@ -237,6 +258,12 @@ class CustomOp {
   template <size_t I, typename G>
   using Passed = std::conditional_t<passes_as_is<std::remove_cvref_t<G>, std::tuple_element_t<I, std::tuple<A...>>>, G,
                                     std::tuple_element_t<I, std::tuple<A...>>>;
+
+  // Made by custom_op alone.
+  explicit CustomOp(std::shared_ptr<detail::CustomOpState> state)
+      : state_(std::move(state)), op_(&detail::operator_of(state_.get())) {}
+  template <typename F>
+  friend auto custom_op(std::string_view name, F function, const CustomOpOptions& options, std::source_location where);
 
   std::shared_ptr<detail::CustomOpState> state_;
   Operator* op_;

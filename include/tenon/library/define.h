@@ -14,6 +14,11 @@ dispatch::Operator& define(std::string_view name, std::string_view schema, dispa
                            std::vector<dispatch::Tag> tags = {},
                            std::source_location where = std::source_location::current());
 
+inline dispatch::Operator& define(std::string_view name, std::string_view schema, dispatch::Library* lib,
+                                  dispatch::Tag tag, std::source_location where = std::source_location::current()) {
+  return define(name, schema, lib, std::vector<dispatch::Tag>{tag}, where);
+}
+
 // `types`: devices ("cpu", "cuda"), "default" for all of them, or dispatch keys ("CPU", "Autograd").
 void impl_function(std::string_view name, const std::vector<std::string>& types,
                    const std::function<dispatch::KernelFunction(const schema::Schema&)>& kernel, dispatch::Library* lib,

@@ -30,12 +30,14 @@ Operator& custom_op(std::string_view name, const dispatch::SchemaOptions& option
   schema::Schema schema = dispatch::schema_of<F>(name, options);
   return custom_op(name, schema.str().substr(schema.str().find('(')), where);
 }
-// The same, with a schema given too: an Error if they disagree.
+// The same, with a schema given too: an Error if they disagree, in types or in the names that are given.
 template <typename F>
 Operator& custom_op(std::string_view name, std::string_view schema, std::type_identity<F>,
+                    const dispatch::SchemaOptions& options = {},
                     std::source_location where = std::source_location::current()) {
-  dispatch::detail::check_signature(schema::parse(std::string(name) + std::string(schema)),
-                                    dispatch::detail::FunctionTypesOf<F>::get(), "the function");
+  schema::Schema parsed = schema::parse(std::string(name) + std::string(schema));
+  if (!options.names.empty()) dispatch::detail::check_names(parsed, options.names);
+  dispatch::detail::check_signature(parsed, dispatch::detail::FunctionTypesOf<F>::get(), "the function");
   return custom_op(name, schema, where);
 }
 // An operator by its name; an Error if there is none.
