@@ -114,10 +114,9 @@ TEST(Files, HostileSafetensors) {
   EXPECT_EQ(error(one(R"("dtype":"F32","shape":[1],"data_offsets":[4,8])")),
             start + "expected tensor 'w' at byte 0 of the data, got 4");
   EXPECT_EQ(error(one(R"("dtype":"F32","shape":[1],"data_offsets":[0,4])")), start + "expected 4 bytes of data, got 8");
-  EXPECT_EQ(
-      error(
-          R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"b":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})"),
-      start + "expected tensor 'b' at byte 8 of the data, got 4");
+  EXPECT_EQ(error(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},)"
+                  R"("b":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})"),
+            start + "expected tensor 'b' at byte 8 of the data, got 4");
   EXPECT_EQ(error(R"({"a":1,"a":1})"),
             start + "the header is no JSON, at byte 10: expected another name than 'a', which there is already");
   EXPECT_THAT(error(std::string(40, '[')), HasSubstr("begins with"));
