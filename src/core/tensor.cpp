@@ -296,6 +296,15 @@ Tensor tensor_from(const void* values, int64_t count, Dtype from, bool zero_dim,
   return out;
 }
 
+Tensor shaped(const Tensor& flat, const Ints& sizes) {
+  Ints strides = contiguous_strides(sizes.span());
+  return make_view(flat, SymInts(sizes.span()), SymInts(strides.span()), 0);
+}
+
+void ragged_list(size_t expected, size_t given) {
+  fail<ValueError>("[tensor] expected lists of one length, got one of {} and one of {} elements", expected, given);
+}
+
 }  // namespace core
 
 Tensor tensor(const std::vector<double>& values, const TensorOptions& options) {

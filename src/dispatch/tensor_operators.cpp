@@ -19,6 +19,10 @@ TENON_ARITHMETIC(+, add)
 TENON_ARITHMETIC(-, sub)
 TENON_ARITHMETIC(*, mul)
 TENON_ARITHMETIC(/, div)
+TENON_ARITHMETIC(%, remainder)
+TENON_ARITHMETIC(&, bitwise_and)
+TENON_ARITHMETIC(|, bitwise_or)
+TENON_ARITHMETIC(^, bitwise_xor)
 #undef TENON_ARITHMETIC
 
 Tensor operator+(const Scalar& a, const Tensor& b) { return add(b, a); }
@@ -41,6 +45,31 @@ TENON_COMPARISON(>=, ge)
 
 Tensor Tensor::operator[](int64_t index) const { return tenon::select(*this, 0, index); }
 
+const Tensor& Tensor::operator=(const Tensor& values) && {
+  tenon::copy_(*this, values);
+  return *this;
+}
+const Tensor& Tensor::operator=(Tensor&& values) && {
+  tenon::copy_(*this, values);
+  return *this;
+}
+const Tensor& Tensor::operator=(const Scalar& value) && {
+  tenon::fill_(*this, value);
+  return *this;
+}
+
+Tensor Tensor::T() const {
+  Ints dims;
+  for (int64_t dim = this->dim(); dim-- > 0;) dims.push_back(dim);
+  return tenon::permute(*this, dims);
+}
+
+Tensor Tensor::mT() const {
+  TENON_CHECK(defined() && dim() >= 2, "[mT] expected a tensor of at least 2 dimensions, got {}",
+              defined() ? description() : "an undefined one");
+  return tenon::transpose(*this, -2, -1);
+}
+
 Scalar Tensor::item() const {
   static const dispatch::Operator& op = dispatch::find_operator("aten::_local_scalar_dense");
   const dispatch::Value args[] = {dispatch::Value(*this)};
@@ -54,38 +83,6 @@ std::vector<Scalar> Tensor::tolist() const {
   auto count = int64_t(size(0));
   for (int64_t at = 0; at < count; ++at) numbers.push_back((*this)[at].item());
   return numbers;
-}
-
-namespace {
-
-void print(std::string& text, const Tensor& tensor, int depth) {
-  constexpr int64_t kEdge = 6;  // elements shown at each end of a long dimension
-  if (tensor.dim() == 0) {
-    text += tensor.item().str();
-    return;
-  }
-  int64_t count = tensor.sizes()[0];
-  text += '[';
-  for (int64_t at = 0; at < count; ++at) {
-    if (at > 0) text += tensor.dim() == 1 ? ", " : ",\n" + std::string(static_cast<size_t>(depth) + 1, ' ');
-    if (count > 2 * kEdge && at == kEdge) {
-      text += "…";
-      at = count - kEdge - 1;
-      continue;
-    }
-    print(text, tensor[at], depth + 1);
-  }
-  text += ']';
-}
-
-}  // namespace
-
-std::string Tensor::str() const {
-  if (!defined()) return "undefined";
-  if (!impl_->storage->has_data()) return description() + " (no data)";
-  std::string text;
-  print(text, *this, 0);
-  return text + " : " + description();
 }
 
 }  // namespace tenon

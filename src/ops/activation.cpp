@@ -1,5 +1,6 @@
 // What networks put between their layers.
 #include <tenon/ops/table.h>
+#include <tenon/sym/size_rules.h>
 
 #include <numbers>
 
@@ -43,6 +44,28 @@ Tensor gelu_grad(Grad& g) {
     slope = (erf(x * (1 / std::numbers::sqrt2)) + 1) * 0.5 + x * exp(x * x * -0.5) * density;
   }
   return (grad * slope).to(g.dtype("self"));
+}
+
+Lane clipped(Lane x, double low, double high) { return minimum(maximum(x, number(x, low)), number(x, high)); }
+
+Tensor zero_where(const Tensor& condition, const Tensor& otherwise) {
+  return where(condition, zeros_like(otherwise), otherwise);
+}
+
+// One weight for all elements, or one for each channel (dimension 1; of a vector, there is one channel).
+Tensor prelu_of(const Tensor& self, const Tensor& weight) {
+  TENON_CHECK(self.defined() && weight.defined(), "[prelu] expected a tensor, got an undefined one");
+  TENON_CHECK(self.dtype() == weight.dtype() && is_floating(self.dtype()),
+              "[prelu] expected floating point tensors of one dtype, got {} and {}", self.description(),
+              weight.description());
+  TENON_CHECK(weight.dim() <= 1, "[prelu] expected a weight of at most one dimension, got {}", weight.description());
+  SymInt channels = self.dim() > 1 ? self.size(1) : SymInt(1);
+  bool single = weight.dim() == 0 || statically_true(weight.size(0) == 1);
+  TENON_CHECK(single || same_size(weight.size(0), channels),
+              "[prelu] expected a weight for each of {} channels, got {}", channels.str(), weight.description());
+  SymInts sizes(static_cast<size_t>(self.dim()), SymInt(1));
+  if (!single) sizes[1] = channels;
+  return where(self > 0, self, self * reshape(weight, sizes));
 }
 
 }  // namespace
@@ -96,6 +119,74 @@ OPS(activation) {
         Tensor scaled = g.saved("self") * g.argument("beta").scalar();
         return where(scaled > g.argument("threshold").scalar(), g.grad(), g.grad() * sigmoid(scaled));
       });
+  op("hardsigmoid(Tensor self) -> Tensor")
+      .pointwise(Promotion::Same, [](Lane x) { return clipped(x + 3.0, 0, 6) / 6.0; })
+      .check(check_floats)
+      .grad("self", saves("self"), [](Grad& g) {
+        Tensor x = g.saved("self");
+        return where(logical_and(x > -3, x < 3), g.grad() / 6, zeros_like(g.grad()));
+      });
+  op("hardswish(Tensor self) -> Tensor")
+      .pointwise(Promotion::Same, [](Lane x) { return x * clipped(x + 3.0, 0, 6) / 6.0; })
+      .check(check_floats)
+      .grad("self", saves("self"), [](Grad& g) {
+        Tensor x = g.saved("self");
+        return zero_where(x <= -3, where(x < 3, g.grad() * (x / 3 + 0.5), g.grad()));
+      });
+  op("mish(Tensor self) -> Tensor")
+      .pointwise(Promotion::Same, [](Lane x) { return x * tanh(select(x > 20.0, x, log1p(exp(x)))); })
+      .check(check_floats)
+      .grad("self", saves("self"), [](Grad& g) {
+        Tensor x = g.saved("self"), t = tanh(softplus(x));
+        return g.grad() * (t + x * sigmoid(x) * (1 - t * t));
+      });
+  op("hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor")
+      .pointwise(Promotion::Same, [](Lane x, Lane edge) { return select((x >= -edge) & (x <= edge), number(x, 0), x); })
+      .check(check_floats)
+      .no_inplace()
+      .grad("self", saves("self"), [](Grad& g) {
+        Tensor x = g.saved("self");
+        return zero_where(abs(x) <= g.argument("lambd").scalar(), g.grad());
+      });
+  // 0 times x: a NaN stays one.
+  op("softshrink(Tensor self, Scalar lambd=0.5) -> Tensor")
+      .pointwise(Promotion::Same,
+                 [](Lane x, Lane edge) { return select(x > edge, x - edge, select(x < -edge, x + edge, x * 0.0)); })
+      .check(check_floats)
+      .no_inplace()
+      .grad("self", saves("self"), [](Grad& g) {
+        Tensor x = g.saved("self");
+        return zero_where(abs(x) <= g.argument("lambd").scalar(), g.grad());
+      });
+  op("threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor")
+      .pointwise(Promotion::Self, [](Lane x, Lane edge, Lane value) { return select(x <= edge, value, x); })
+      .grad("self", saves("self"),
+            [](Grad& g) { return threshold_backward(g.grad(), g.saved("self"), g.argument("threshold").scalar()); });
+  op("log_sigmoid(Tensor self) -> Tensor")
+      .pointwise(Promotion::Same, [](Lane x) { return minimum(x, number(x, 0)) - log1p(exp(-abs(x))); })
+      .check(check_floats)
+      .no_inplace()
+      .grad("self", saves("self"), [](Grad& g) { return g.grad() * sigmoid(-g.saved("self")); });
+  // The scale and slope that keep mean 0 and variance 1 from layer to layer.
+  op("selu(Tensor self) -> Tensor").decompose([](const Tensor& self) {
+    return elu(self, 1.6732632423543772848170429916717, 1.0507009873554804934193349852946);
+  });
+  op("celu(Tensor self, Scalar alpha=1.0) -> Tensor").decompose([](const Tensor& self, const Scalar& alpha) {
+    TENON_CHECK(alpha.to_double() != 0, "[celu] expected an alpha other than 0");
+    return elu(self, alpha, 1, 1 / alpha.to_double());
+  });
+  op("prelu(Tensor self, Tensor weight) -> Tensor").decompose(prelu_of);
+  // The first half along `dim`, gated by the second.
+  op("glu(Tensor self, int dim=-1) -> Tensor").decompose([](const Tensor& self, int64_t dim) {
+    TENON_CHECK(self.defined() && self.dim() > 0 && is_floating(self.dtype()),
+                "[glu] expected a floating point tensor of at least one dimension, got {}",
+                self.defined() ? self.description() : "an undefined one");
+    int64_t at = wrap_dim(dim, self.dim(), "glu");
+    TENON_CHECK(bool(self.size(at) % 2 == 0), "[glu] expected an even size of dimension {}, got {}", dim,
+                self.description());
+    SymInt half = self.size(at) / 2;
+    return narrow(self, at, 0, half) * sigmoid(narrow(self, at, half, half));
+  });
 }
 
 }  // namespace tenon::ops

@@ -352,6 +352,17 @@ const Rules& special_rules() {
              {"source", m.tensor(shape)}};
        }},
       {"hardtanh", [](Maker&) { return Overrides{{"min_val", -0.5}, {"max_val", 0.625}}; }},
+      {"prelu",
+       [](Maker& m) {
+         return Overrides{{"weight", m.tensor(m.even() ? Ints{m.rank() > 1 ? m.size(1, 1) : 1} : Ints{1})}};
+       }},
+      {"glu",
+       [](Maker& m) {
+         Ints shape = m.recipe.shape;
+         if (shape.empty()) return Overrides{};
+         (m.even() ? shape.back() : shape.front()) *= 2;
+         return Overrides{{"self", m.tensor(shape)}};
+       }},
       {"split", [](Maker&) { return Overrides{{"split_size", int64_t{2}}}; }},
       {"split_with_sizes", split_sizes_rule},
       {"chunk", [](Maker& m) { return Overrides{{"chunks", int64_t{m.even() ? 2 : 3}}}; }},

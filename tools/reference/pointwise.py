@@ -486,6 +486,18 @@ def activations(table):
         "elu 2": ({"alpha": 0.5, "scale": 2.0}, lambda x: np.where(x > 0, 2 * x, np.expm1(x))),
         "softplus": ({}, lambda x: np.where(x > 20, x, np.log1p(np.exp(x)))),
         "softplus 2": ({"beta": 2.0, "threshold": 6.0}, lambda x: np.where(2 * x > 6, x, np.log1p(np.exp(2 * x)) / 2)),
+        "hardsigmoid": ({}, lambda x: np.clip(x + 3, 0, 6) / 6),
+        "hardswish": ({}, lambda x: x * np.clip(x + 3, 0, 6) / 6),
+        "mish": ({}, lambda x: x * np.tanh(np.log1p(np.exp(x)))),
+        "hardshrink": ({}, lambda x: np.where(np.abs(x) <= 0.5, 0, x)),
+        "hardshrink 2": ({"lambd": 1.5}, lambda x: np.where(np.abs(x) <= 1.5, 0, x)),
+        "softshrink": ({}, lambda x: np.sign(x) * np.maximum(np.abs(x) - 0.5, 0)),
+        "softshrink 2": ({"lambd": 1.5}, lambda x: np.sign(x) * np.maximum(np.abs(x) - 1.5, 0)),
+        "threshold": ({"threshold": 0.25, "value": 2.5}, lambda x: np.where(x <= 0.25, 2.5, x)),
+        "log_sigmoid": ({}, lambda x: np.minimum(x, 0) - np.log1p(np.exp(-np.abs(x)))),
+        "selu": ({}, lambda x: 1.0507009873554805 * np.where(x > 0, x, 1.6732632423543772 * np.expm1(x))),
+        "celu": ({}, lambda x: np.where(x > 0, x, np.expm1(x))),
+        "celu 2": ({"alpha": 2.0}, lambda x: np.where(x > 0, x, 2 * np.expm1(x / 2))),
     }
     for name, (arguments, function) in functions.items():
         operator = name.split()[0]
@@ -504,6 +516,22 @@ def activations(table):
         expected = function(x.values.astype(np.float64))
         table.add(operator, Array("float32", expected), np.abs(x.values) * 2.0**-20, self=x.strided([0, 1]),
                   **arguments)
+    for dtype in FLOATS:
+        step = 2.0 ** -(48 if dtype == "float64" else 19)
+        x, weight = draw("prelu", dtype, (2, 3, 4)), draw("prelu weight", dtype, (3,))
+        for w in (weight, Array(dtype, [0.25]), Array(dtype, 0.25)):
+            v = w.values.astype(np.float64).reshape(-1)[:, None]
+            expected = np.where(x.values > 0, x.values, x.values.astype(np.float64) * v)
+            table.add("prelu", Array(dtype, expected), np.abs(expected) * step + spacing_of(expected, dtype),
+                      self=x.strided([1, 0, 2]), weight=w)
+        for shape, dim in (((4,), -1), ((2, 6), 1), ((4, 3), 0)):
+            x = draw("glu", dtype, shape)
+            first, second = np.split(x.values.astype(np.float64), 2, axis=dim)
+            expected = first / (1 + np.exp(-second))
+            # The gate is rounded before it is used.
+            table.add("glu", Array(dtype, expected), np.abs(expected) * step + 2 * spacing_of(expected, dtype)
+                      + (np.abs(first) * 2.0 ** -(11 if dtype == "float16" else 8)
+                         if dtype in ("float16", "bfloat16") else 0), self=x, dim=dim)
 
 
 def write(table):

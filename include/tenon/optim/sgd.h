@@ -12,9 +12,7 @@
 //   size_t trained = sgd.parameters().size();  // 2
 #pragma once
 
-#include <tenon/core/tensor.h>
-
-#include <vector>
+#include <tenon/optim/optimizer.h>
 
 namespace tenon::optim {
 
@@ -24,25 +22,27 @@ struct SGDOptions {
   double weight_decay = 0;
   double dampening = 0;
   bool nesterov = false;
+  bool maximize = false;  // climbs instead
+
+  template <typename Visit>
+  void visit(const Visit& each) {
+    each("lr", lr);
+    each("momentum", momentum);
+    each("weight_decay", weight_decay);
+    each("dampening", dampening);
+    detail::visit_flag(each, "nesterov", nesterov);
+    detail::visit_flag(each, "maximize", maximize);
+  }
 };
 
-class SGD {
+class SGD : public OptimizerOf<SGDOptions> {
  public:
   SGD(std::vector<Tensor> parameters, const SGDOptions& options = {});
 
-  // Changes every parameter that has a gradient, in place.
-  void step();
-  // Drops the gradients, or fills them with zeros.
-  void zero_grad(bool set_to_none = true);
-
-  const std::vector<Tensor>& parameters() const { return parameters_; }
-  const SGDOptions& options() const { return options_; }
-  void set_lr(double lr);
-
- private:
-  std::vector<Tensor> parameters_;
-  std::vector<Tensor> momentum_;  // undefined until the first step
-  SGDOptions options_;
+ protected:
+  void check_options(const SGDOptions& options) const override;
+  std::vector<std::string> state_names() const override { return {"momentum_buffer"}; }
+  void update(const Tensor& parameter, const Tensor& gradient, State& state, size_t group) override;
 };
 
 }  // namespace tenon::optim

@@ -1,0 +1,16 @@
+// libFuzzer: any bytes are refused with an Error, or are tensors that lie within them.
+#include "unit/io/files.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace tenon;
+  try {
+    io::Bytes bytes = io::copy_bytes(std::as_bytes(std::span(data, size)), "fuzz");
+    io::NamedTensors read;
+    io::Object object = io::read_pytorch(bytes);
+    object.str();
+    if (object.kind() == io::Object::Kind::Dict) read = object.tensors();
+    testing::touch(read);
+  } catch (const Error&) {
+  }
+  return 0;
+}
