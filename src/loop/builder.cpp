@@ -96,6 +96,7 @@ sym::Expr Builder::begin_loop(sym::Expr extent, LoopFlags flags) {
   loop->parallel = flags.parallel;
   loop->vector = flags.vector;
   loop->reduction = flags.reduction;
+  loop->pairwise = flags.pairwise;
   assume_loop(pool(), loop->index, extent);
   Loop* inner = loop.get();
   scopes_.back()->block->push_back(std::move(loop));

@@ -7,6 +7,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <optional>
 
 namespace tenon::loop {
 namespace {
@@ -256,26 +257,44 @@ Number identity_of(ReduceKind kind, Dtype dtype) {
   TENON_ASSERT(false, "reduction number {}", static_cast<int>(kind));
 }
 
-Reduction::Reduction(ReduceKind kind, Dtype dtype) : kind_(kind), dtype_(dtype), number_(identity_of(kind, dtype)) {
-  wide_ = number_.real;
+Reduction::Reduction(ReduceKind kind, Dtype dtype, bool pairwise)
+    : kind_(kind),
+      dtype_(dtype),
+      ordered_(is_floating(dtype) && (kind == ReduceKind::Sum || kind == ReduceKind::Product)),
+      pairwise_(pairwise && ordered_) {
+  if (!pairwise_) numbers_.assign(ordered_ ? kAccumulators : 1, identity_of(kind, dtype));
+}
+
+Number Reduction::combine(Number a, Number b) const {
+  constexpr OpCode kCombine[] = {OpCode::Add, OpCode::Mul, OpCode::Max, OpCode::Min, OpCode::Or, OpCode::And};
+  return evaluate_op(Op{.code = kCombine[static_cast<int>(kind_)], .dtype = dtype_}, std::array{a, b});
 }
 
 void Reduction::add(Number value) {
-  constexpr OpCode kCombine[] = {OpCode::Add, OpCode::Mul, OpCode::Max, OpCode::Min, OpCode::Or, OpCode::And};
-  if (is_floating(dtype_) && kind_ == ReduceKind::Sum) {
-    wide_ += value.real;
-  } else if (is_floating(dtype_) && kind_ == ReduceKind::Product) {
-    wide_ *= value.real;
-  } else {
-    Op op{.code = kCombine[static_cast<int>(kind_)], .dtype = dtype_};
-    number_ = evaluate_op(op, std::array{number_, value});
+  if (!pairwise_) {
+    Number& running = numbers_[static_cast<size_t>(count_++) % numbers_.size()];
+    running = combine(running, value);
+    return;
   }
+  // As a counter carries: two trees of one size become one.
+  size_t level = 0;
+  for (; (count_ >> level & 1) != 0; ++level) value = combine(numbers_[level], value);
+  if (level == numbers_.size()) numbers_.emplace_back();
+  numbers_[level] = value;
+  ++count_;
 }
 
 Number Reduction::result() const {
-  const bool carried = is_floating(dtype_) && (kind_ == ReduceKind::Sum || kind_ == ReduceKind::Product);
-  if (!carried) return number_;
-  return Number::of(dtype_ == Dtype::Float64 ? static_cast<double>(wide_) : double{static_cast<float>(wide_)});
+  if (!pairwise_) {
+    std::vector<Number> folded = numbers_;
+    for (size_t width = folded.size() / 2; width > 0; width /= 2)
+      for (size_t at = 0; at < width; ++at) folded[at] = combine(folded[at], folded[at + width]);
+    return folded[0];
+  }
+  std::optional<Number> total;
+  for (size_t level = 0; level < numbers_.size(); ++level)
+    if ((count_ >> level & 1) != 0) total = total ? combine(numbers_[level], *total) : numbers_[level];
+  return total.value_or(identity_of(kind_, dtype_));
 }
 
 Number load_element(const void* data, Dtype dtype, int64_t index) {

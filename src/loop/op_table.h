@@ -44,7 +44,7 @@ constexpr ReduceRow kReduceRows[] = {
 };
 constexpr const ReduceRow& row(ReduceKind kind) { return kReduceRows[static_cast<int>(kind)]; }
 
-constexpr std::string_view kRoleNames[] = {"in", "out", "inout", "temporary"};
+constexpr std::string_view kRoleNames[] = {"in", "out", "inout", "temporary", "scratch"};
 constexpr std::string_view name(BufferRole role) { return kRoleNames[static_cast<int>(role)]; }
 
 // The dtype of that brief name ("f32").

@@ -217,7 +217,7 @@ class Parser {
     buffer.dtype = dtype(item);
     const std::string_view role = item.word("a role");
     const auto* found = std::find(std::begin(kRoleNames), std::end(kRoleNames), role);
-    if (found == std::end(kRoleNames)) item.fail_here("in, out, inout or temporary before");
+    if (found == std::end(kRoleNames)) item.fail_here("in, out, inout, temporary or scratch before");
     buffer.role = static_cast<BufferRole>(found - std::begin(kRoleNames));
     buffer.streaming = item.take_word("streaming");
     if (item.take("[")) buffer.extent = pool().parse(item.until("]"));
@@ -244,6 +244,7 @@ class Parser {
     if (!cursor.take_word("loop")) {
       loop->parallel = cursor.take_word("parallel");
       loop->reduction = cursor.take_word("reduction");
+      loop->pairwise = cursor.take_word("pairwise");
       loop->vector = cursor.take_word("vector");
     }
     const std::string name(cursor.word("an index"));

@@ -126,6 +126,7 @@ std::string header_of(const Loop& loop) {
   std::string text;
   if (loop.parallel) text += "parallel ";
   if (loop.reduction) text += "reduction ";
+  if (loop.pairwise) text += "pairwise ";
   if (loop.vector) text += "vector ";
   if (text.empty()) text = "loop ";
   return fmt::format("{}{} < {}", text, symbol_name(loop.index), text_of(loop.extent));

@@ -78,9 +78,11 @@ struct Verifier {
     bool temporaries = false;
     for (const Buffer& buffer : kernel.buffers) {
       check_name(buffer.name, &buffer_names);
-      require(!temporaries || buffer.role == BufferRole::Temporary, "temporaries come last", buffer.name,
-              "an argument follows a temporary");
-      temporaries = buffer.role == BufferRole::Temporary;
+      const bool temporary = buffer.role == BufferRole::Temporary || buffer.role == BufferRole::Scratch;
+      require(!temporaries || temporary, "temporaries come last", buffer.name, "an argument follows a temporary");
+      temporaries = temporary;
+      require(buffer.role != BufferRole::Scratch || buffer.extent.defined(), "scratch has an extent", buffer.name,
+              "the launcher makes as much of it");
       require(!buffer.streaming || buffer.role == BufferRole::Out, "only outputs stream", buffer.name, "its role is {}",
               name(buffer.role));
       if (buffer.extent.defined()) check_expr(buffer.extent, buffer.name);
@@ -171,7 +173,7 @@ struct Verifier {
       case OpCode::Load: {
         const Buffer& buffer = buffer_of(op, where);
         if (op.operands[0] != kNone) expect_operand(op, 0, Dtype::Bool, where);
-        const bool written = buffer.role == BufferRole::Out || buffer.role == BufferRole::Temporary;
+        const bool written = buffer.role != BufferRole::In && buffer.role != BufferRole::InOut;
         return require(!written || stored[op.buffer], "loads of what was stored", where,
                        "{} is {} and nothing was stored to it before", buffer.name, name(buffer.role));
       }
@@ -257,6 +259,8 @@ struct Verifier {
               "expected it to be the kernel's only statement");
       require(!loop.reduction, "a parallel loop is no reduction", where, "its iterations are split between threads");
     }
+    require(!loop.pairwise || (loop.reduction && !loop.vector), "a pairwise loop is a plain reduction", where,
+            "its values are combined in a tree, one at a time");
     require(!loop.vector || !outer.has_vector, "one vector loop on a path", where, "a loop around it is vector");
     Scope scope;
     scope.loop = &loop;

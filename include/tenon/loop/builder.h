@@ -42,7 +42,7 @@ class Lane {
 };
 
 struct LoopFlags {
-  bool parallel = false, vector = false, reduction = false;
+  bool parallel = false, vector = false, reduction = false, pairwise = false;
 };
 
 class Builder {

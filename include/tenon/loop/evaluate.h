@@ -9,6 +9,7 @@
 #include <tenon/loop/kernel.h>
 
 #include <span>
+#include <vector>
 
 namespace tenon::loop {
 
@@ -19,19 +20,23 @@ Number round_to(Number value, Dtype dtype);
 // element is the third operand). Operands have the dtypes that the verifier asks for.
 Number evaluate_op(const Op& op, std::span<const Number> operands);
 
-// A reduction, value by value. Sums and products of floats are carried in a wider format and rounded at the end, so
-// that the oracle is closer to the true value than any order of additions.
+// A reduction, value by value, in the order that kernel.h gives sums and products of floats; their arithmetic is the
+// dtype's own.
 class Reduction {
  public:
-  Reduction(ReduceKind kind, Dtype dtype);
+  Reduction(ReduceKind kind, Dtype dtype, bool pairwise = false);
   void add(Number value);
   Number result() const;
 
  private:
+  Number combine(Number a, Number b) const;
+
   ReduceKind kind_;
   Dtype dtype_;
-  long double wide_ = 0;  // Sum, Product of floats
-  Number number_;         // all others
+  bool ordered_;                // a sum or product of floats; all others are one running number
+  bool pairwise_;
+  int64_t count_ = 0;
+  std::vector<Number> numbers_;  // running numbers; pairwise: by level, what the bits of `count_` say is there
 };
 Number identity_of(ReduceKind kind, Dtype dtype);
 

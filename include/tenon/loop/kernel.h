@@ -28,12 +28,19 @@
 //   the root is `vector`. A loop may be parallel and vector at once.
 // * A `reduction` loop holds `Reduce` operations. `Reduce` combines the value of every iteration, starting from the
 //   identity; its result is visible after its loop ends, in the scope that holds the loop, and nowhere inside it.
-//   Sum and product of floats may be combined in any order. Max and min propagate NaN.
+//   Max and min propagate NaN.
+// * Sums and products of floats have one order, so that vectors of any width and any number of threads give the same
+//   bits: iteration i goes to accumulator i mod 32 (`kAccumulators`), each of which starts from the identity and takes
+//   its values in turn; at the end accumulator j takes j + 16, then j + 8, + 4, + 2, + 1. In a `pairwise` loop the
+//   values are the leaves of a tree instead: of n leaves the first p, p the largest power of two below n, are combined,
+//   then the rest, then the two. A sum of many terms is a pairwise loop around a loop over at most `kBlock` of them, so
+//   that its error grows with the logarithm of their number.
 // * Every other value is visible from its operation to the end of the scope that holds it.
 // * `Load` reads one element at `index` (in elements from the buffer's start); `Store` writes one. Buffers do not
 //   overlap, except that an `InOut` buffer may be read and written at the same index by the same iteration, and a
-//   buffer that was stored to by one loop may be read by a later sibling loop in the same scope (`Temporary` ones and
-//   outputs). A load may have a condition, a Bool: where it does not hold nothing is read, whatever the index, and the
+//   buffer that was stored to by one loop may be read by a later sibling loop in the same scope (`Temporary` ones,
+//   `Scratch` and outputs). A `Scratch` buffer is each thread's own: an iteration of the parallel loop finds nothing in
+//   it that another has written. A load may have a condition, a Bool: where it does not hold nothing is read, whatever the index, and the
 //   value is 0.
 // * Arithmetic is that of the dtype: integers wrap (division and remainder by zero yield 0, INT_MIN / -1 yields
 //   INT_MIN); floats follow IEEE, round to nearest even, never contracted; halves never appear in arithmetic: a load
@@ -152,6 +159,9 @@ struct OpTraits {
 };
 const OpTraits& traits(OpCode code);
 
+constexpr int64_t kAccumulators = 32;  // of a sum or product of floats
+constexpr int64_t kBlock = 1024;       // iterations that they serve: more are combined pairwise
+
 using ValueId = int32_t;  // position in `Kernel::values`; -1 is none
 constexpr ValueId kNone = -1;
 
@@ -188,10 +198,11 @@ struct Loop {
   sym::Expr index;   // a symbol of the kernel's pool
   sym::Expr extent;  // does not depend on indices of inner loops; may be 0
   bool parallel = false, vector = false, reduction = false;
+  bool pairwise = false;  // of a reduction: sums of floats are a tree over its iterations
   Block body;
 };
 
-enum class BufferRole : uint8_t { In, Out, InOut, Temporary };
+enum class BufferRole : uint8_t { In, Out, InOut, Temporary, Scratch };
 
 struct Buffer {
   std::string name;
@@ -209,7 +220,7 @@ struct ScalarParameter {
 struct Kernel {
   std::string name;
   std::shared_ptr<sym::ExprPool> pool = std::make_shared<sym::ExprPool>();
-  std::vector<Buffer> buffers;      // Temporary ones come last; the launcher provides them all
+  std::vector<Buffer> buffers;      // Temporary and Scratch ones come last; the launcher provides them all
   std::vector<sym::Expr> integers;  // symbols: the integer parameters, in the order in which they are passed
   std::vector<ScalarParameter> scalars;
   std::vector<std::string> checks;  // what to say when check number i fails

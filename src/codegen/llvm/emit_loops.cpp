@@ -1,4 +1,4 @@
-// The function, its loops and reductions.
+// The function and its loops.
 #include "arithmetic.h"
 #include "convert.h"
 #include "emitter.h"
@@ -97,12 +97,15 @@ void Emitter::counted_loop(const Loop& loop, Value* begin, Value* end, VectorLoo
   llvm::PHINode* index = b_.CreatePHI(b_.getInt64Ty(), 2, loop.index.name());
   index->addIncoming(begin, entry);
   std::vector<std::vector<Value*>> initial;
+  std::vector<std::vector<llvm::PHINode*>> carried;
   for (Reduction& reduction : reductions) {
     initial.emplace_back(reduction.next.begin(), reduction.next.end());
+    carried.emplace_back();
     reduction.running.clear();
     for (Value* start : reduction.next) {
       llvm::PHINode* phi = b_.CreatePHI(start->getType(), 2);
       phi->addIncoming(start, entry);
+      carried.back().push_back(phi);
       reduction.running.push_back(phi);
     }
   }
@@ -115,6 +118,7 @@ void Emitter::counted_loop(const Loop& loop, Value* begin, Value* end, VectorLoo
   symbols_[id].parts = {index};
   symbol_levels_[id] = top();
   reductions_.push_back(&reductions);
+  loops_.push_back(&loop);
   int64_t step = 1;
   if (vector) {
     step = int64_t{vector->parts} * target_.lanes;
@@ -132,6 +136,7 @@ void Emitter::counted_loop(const Loop& loop, Value* begin, Value* end, VectorLoo
   emit_block(loop.body);
   if (vector) vector_.reset();
   reductions_.pop_back();
+  loops_.pop_back();
   scopes_.pop_back();
   scopes_.pop_back();
 
@@ -142,7 +147,7 @@ void Emitter::counted_loop(const Loop& loop, Value* begin, Value* end, VectorLoo
   b_.SetInsertPoint(exit);
   for (size_t i = 0; i < reductions.size(); ++i) {
     for (size_t part = 0; part < reductions[i].next.size(); ++part) {
-      llvm::cast<llvm::PHINode>(reductions[i].running[part])->addIncoming(reductions[i].next[part], last);
+      carried[i][part]->addIncoming(reductions[i].next[part], last);
       llvm::PHINode* result = b_.CreatePHI(initial[i][part]->getType(), 2);
       result->addIncoming(initial[i][part], before);
       result->addIncoming(reductions[i].next[part], last);
@@ -152,14 +157,19 @@ void Emitter::counted_loop(const Loop& loop, Value* begin, Value* end, VectorLoo
 }
 
 void Emitter::emit_plain_loop(const Loop& loop, Value* begin, Value* end) {
+  if (unrolls(loop)) return emit_unrolled_loop(loop);
   std::vector<Reduction> reductions = start_reductions(loop, vector_ ? vector_->parts : 1, false);
   counted_loop(loop, begin, end, nullptr, reductions);
-  for (Reduction& reduction : reductions) define(reduction.op->result, {reduction.next, top()});
+  for (Reduction& reduction : reductions) finish_reduction(reduction, end);
 }
 
 int Emitter::choose_parts(const Loop& loop) const {
   const int work = cost(loop.body);
-  return work <= 8 ? 4 : work <= 14 ? 2 : 1;
+  int parts = work <= 8 ? 4 : work <= 14 ? 2 : 1;
+  for (const loop::Statement& statement : loop.body)
+    if (auto* op = std::get_if<Op>(&statement); op && op->code == OpCode::Reduce && is_ordered(*op))
+      parts = std::min(parts, accumulator_registers());
+  return parts;
 }
 
 Value* Emitter::whole_steps_end(Value* begin, Value* end, int64_t step) {
@@ -178,16 +188,15 @@ void Emitter::emit_vector_loop(const Loop& loop, Value* begin, Value* end) {
     middle = whole_steps_end(begin, end, int64_t{parts} * target_.lanes);
     counted_loop(loop, begin, middle, &main, reductions);
   }
+  VectorLoop rest{.symbol = loop.index.symbol_id(), .parts = 1, .mask = b_.getTrue()};
+  counted_loop(loop, middle, end, &rest, reductions);
   for (Reduction& reduction : reductions) {
+    // Halves are folded until one register is left; it does not matter which of them is the first.
     auto& sums = reduction.next;
     for (size_t width = sums.size() / 2; width > 0; width /= 2)
       for (size_t i = 0; i < width; ++i) sums[i] = combine(*reduction.op, sums[i], sums[i + width]);
-    sums.resize(1);
+    define(reduction.op->result, {{combine_lanes(*reduction.op, sums[0])}, top()});
   }
-  VectorLoop rest{.symbol = loop.index.symbol_id(), .parts = 1, .mask = b_.getTrue()};
-  counted_loop(loop, middle, end, &rest, reductions);
-  for (Reduction& reduction : reductions)
-    define(reduction.op->result, {{combine_lanes(*reduction.op, reduction.next[0])}, top()});
 }
 
 std::vector<const Op*> Emitter::streaming_stores(const Loop& loop) {
@@ -260,61 +269,6 @@ void Emitter::emit_streaming_loop(const Loop& loop, Value* begin, Value* end, in
   to->addIncoming(end, b_.GetInsertBlock());
   b_.CreateBr(pass);
   b_.SetInsertPoint(done);
-}
-
-// Reductions ----------------------------------------------------------------------------------------------------------
-
-Value* Emitter::identity(const Op& op, bool vector) {
-  Op constant{.code = OpCode::Constant, .dtype = op.dtype};
-  constant.number = loop::identity_of(op.reduce, op.dtype);
-  Value* one = constant_of(constant);
-  return vector ? b_.CreateVectorSplat(static_cast<unsigned>(target_.lanes), one) : one;
-}
-
-Value* Emitter::combine(const Op& op, Value* a, Value* b) {
-  constexpr OpCode codes[] = {OpCode::Add, OpCode::Mul, OpCode::Max, OpCode::Min, OpCode::Or, OpCode::And};
-  return binary_operation(context_, codes[static_cast<int>(op.reduce)], op.dtype, a, b);
-}
-
-Value* Emitter::combine_lanes(const Op& op, Value* vector) {
-  for (int width = target_.lanes / 2; width > 0; width /= 2) {
-    llvm::SmallVector<int, 16> low, high;
-    for (int i = 0; i < width; ++i) {
-      low.push_back(i);
-      high.push_back(i + width);
-    }
-    vector = combine(op, b_.CreateShuffleVector(vector, low), b_.CreateShuffleVector(vector, high));
-  }
-  return b_.CreateExtractElement(vector, uint64_t{0});
-}
-
-std::vector<Emitter::Reduction> Emitter::start_reductions(const Loop& loop, int parts, bool over_vector) {
-  std::vector<Reduction> result;
-  for (const loop::Statement& statement : loop.body) {
-    auto* op = std::get_if<Op>(&statement);
-    if (!op || op->code != OpCode::Reduce) continue;
-    const bool vector = over_vector || analysis_.varying(op->result);
-    result.push_back(
-        {op, {}, llvm::SmallVector<Value*, 4>(static_cast<size_t>(vector ? parts : 1), identity(*op, vector))});
-  }
-  return result;
-}
-
-void Emitter::emit_reduce(const Op& op) {
-  for (Reduction& reduction : *reductions_.back()) {
-    if (reduction.op != &op) continue;
-    const Parts& given = value(op.operands[0]);
-    // Only the vector loop itself leaves out lanes; inside another loop, lanes that do not exist come to nothing.
-    const bool over_vector = vector_ && vector_->level == top();
-    for (size_t part = 0; part < reduction.running.size(); ++part) {
-      Value* running = reduction.running[part];
-      Value* next = running->getType()->isVectorTy() ? vector_part(given, static_cast<int>(part)) : given.parts[0];
-      if (over_vector && vector_->mask) next = b_.CreateSelect(vector_->mask, next, identity(op, true));
-      reduction.next[part] = combine(op, running, next);
-    }
-    return;
-  }
-  TENON_ASSERT(false, "a reduction outside its loop:\n{}", loop::to_string(kernel_));
 }
 
 }  // namespace tenon::codegen

@@ -29,6 +29,9 @@ struct Parts {
   int level = 0;
 };
 
+// A sum or product of floats.
+bool is_ordered(const loop::Op& reduce);
+
 class Emitter {
  public:
   Emitter(const loop::Kernel& kernel, const TargetSpec& target, llvm::Module& module);
@@ -49,9 +52,17 @@ class Emitter {
     llvm::Value* mask = nullptr;   // of the lanes that exist; null: all
     bool streaming = false;        // stores to streaming buffers are aligned to vectors
   };
+  // One `Reduce` of a loop that is being emitted. Sums and products of floats keep the order of kernel.h: over the
+  // vector loop their 32 accumulators are lanes of registers that take turns; in a plain loop they lie in memory, and
+  // so do the levels of a pairwise loop. All others run in a register per part.
   struct Reduction {
     const loop::Op* op;
-    llvm::SmallVector<llvm::Value*, 4> running, next;
+    enum Place { Registers, Accumulators, Levels } place = Registers;
+    llvm::SmallVector<llvm::Value*, 8> running, next;  // Registers: of the iteration; the first are used next
+    llvm::Value* memory = nullptr;                     // Accumulators, Levels: rows of one value per part
+    llvm::Type* type = nullptr;                        // of one part
+    int parts = 1;
+    llvm::SmallVector<llvm::Value*, 4> collected;  // of an unrolled loop: the values, part by part
   };
   // Where an access goes, as seen from lane 0 of part 0.
   struct Address {
@@ -84,8 +95,25 @@ class Emitter {
   llvm::Value* whole_steps_end(llvm::Value* begin, llvm::Value* end, int64_t step);
   int choose_parts(const loop::Loop& loop) const;
   std::vector<const loop::Op*> streaming_stores(const loop::Loop& loop);
+
+  // emit_reductions.cpp
+  // `parts`: of the vector loop; `over_vector`: it is the loop itself.
   std::vector<Reduction> start_reductions(const loop::Loop& loop, int parts, bool over_vector);
   void emit_reduce(const loop::Op& op);
+  // After the loop, which ran `count` times.
+  void finish_reduction(Reduction& reduction, llvm::Value* count);
+  void add_to_accumulators(Reduction& reduction, llvm::ArrayRef<llvm::Value*> values);
+  void add_to_levels(Reduction& reduction, llvm::ArrayRef<llvm::Value*> values);
+  llvm::SmallVector<llvm::Value*, 4> fold_accumulators(Reduction& reduction, llvm::Value* count);
+  llvm::SmallVector<llvm::Value*, 4> fold_levels(Reduction& reduction, llvm::Value* count);
+  llvm::SmallVector<llvm::Value*, 4> fold_collected(Reduction& reduction);
+  llvm::Value* row_pointer(const Reduction& reduction, llvm::Value* row, int part);
+  // A loop of ours for index = begin; holds(index); index = next(index); gives the block after it.
+  template <typename Holds, typename Next, typename Body>
+  void small_loop(llvm::Value* begin, Holds holds, Next next, Body body);
+  int accumulator_registers() const;  // in which 32 of them fit
+  bool unrolls(const loop::Loop& loop) const;
+  void emit_unrolled_loop(const loop::Loop& loop);
   llvm::Value* identity(const loop::Op& op, bool vector);
   llvm::Value* combine(const loop::Op& op, llvm::Value* a, llvm::Value* b);
   llvm::Value* combine_lanes(const loop::Op& op, llvm::Value* vector);
@@ -167,6 +195,7 @@ class Emitter {
   std::unordered_map<const sym::ExprNode*, int> levels_;
   std::vector<Parts> values_;
   std::vector<std::vector<Reduction>*> reductions_;  // of the loops around, innermost last
+  std::vector<const loop::Loop*> loops_;             // those loops
   std::optional<VectorLoop> vector_;
   bool wrote_streaming_ = false;
   std::vector<int32_t> streamed_over_;  // the loop indices of a streaming store

@@ -5,8 +5,8 @@
 //   RunResult actual = run(random, [&](const Launch& launch) { entry(launch.buffers, …); });
 //   EXPECT_EQ(difference(random, expected, actual), "");
 //
-// Every output says how closely it is determined: a value that went through a math function or a float sum is only
-// stored, never computed with, so that errors are not amplified.
+// Every output says how closely it is determined: a value that went through a math function is only stored, never
+// computed with, so that errors are not amplified.
 #pragma once
 
 #include <tenon/loop/kernel.h>
@@ -35,15 +35,11 @@ enum class Tolerance {
   Exact,    // bit for bit; any NaN equals any NaN
   Equal,    // 0 equals -0
   FewUlps,  // one math function: 4 ulp, and the rounding of each side
-  Sum,      // terms * eps * magnitude
-  Product,  // terms * eps, relative
 };
 
 struct RandomOutput {
   int buffer;
   Tolerance tolerance = Tolerance::Exact;
-  int magnitude = -1;               // Sum: the buffer that holds the sum of absolute values at the same positions
-  int64_t terms = 1;                // Sum, Product
   Dtype computed = Dtype::Float32;  // the dtype before the store
 };
 
