@@ -619,7 +619,7 @@ std::vector<Tensor> Session::run_walk(const autograd::Walk& walk) {
     }
     for (size_t at = 2 * roots; at < tensors.size(); ++at)
       real.captures.push_back(autograd::gradient_edge(tensors[at]));
-    return autograd::run_walk(real);
+    return autograd::start_walk(real);
   };
   return act("backward() runs the autograd engine", given, run, Keep::Operands);
 }
