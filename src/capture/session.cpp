@@ -211,6 +211,8 @@ void Session::know(const Tensor& fake) {
 
 CellValue Session::read_cell(const Ref<CellState>& cell) {
   if (const auto* tensor = std::get_if<Tensor>(&cell->content); tensor && tensor->defined()) {
+    // A cell that the function itself made, or wrote to.
+    if (tensor->is_fake()) return stand_in(*tensor);
     bool first = seen_cells_.try_emplace(cell.get(), *tensor).second;
     if (auto found = fakes_.find(tensor->impl()); found != fakes_.end()) {
       if (first) note_same(cell, found->second);

@@ -3,6 +3,7 @@
 
 #include "../unit/capture/testing.h"
 
+#include <tenon/aot/export.h>
 #include <tenon/autograd/function.h>
 
 #include <gmock/gmock.h>
