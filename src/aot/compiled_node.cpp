@@ -109,6 +109,7 @@ void CompiledNode::check_alive() const {
 }
 
 std::vector<Tensor> CompiledNode::apply(std::vector<Tensor> gradients) {
+  if (is_copy_) return apply_inlined(gradients);
   check_alive();
   check_unchanged(gradients);
   bool any = std::any_of(gradients.begin(), gradients.end(), [](const Tensor& each) { return each.defined(); });

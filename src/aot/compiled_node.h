@@ -11,7 +11,7 @@ namespace tenon::aot {
 class CompiledNode final : public autograd::Node {
  public:
   CompiledNode(std::shared_ptr<State> state, std::span<const int64_t> symbols, std::vector<Draw> draws)
-      : Node("CompiledFunction"),
+      : Node("CompiledFunctionBackward"),
         state_(std::move(state)),
         symbols_(symbols.begin(), symbols.end()),
         draws_(std::move(draws)) {}
@@ -26,6 +26,9 @@ class CompiledNode final : public autograd::Node {
   void release_saved() override;
   Tensor whole_gradient(uint32_t input_nr, const std::vector<Tensor>& gradients) const override;
   bool is_partial(uint32_t input_nr, const std::vector<Tensor>& gradients) const override;
+  // Without `create_graph`, backward is a graph that can be repeated as a part of another one.
+  bool visit(autograd::NodeVisitor& visitor) override;
+  Ref<autograd::Node> copy() const override;
 
  private:
   // A tensor of the call, and whether `saved_` has it already.
@@ -41,6 +44,8 @@ class CompiledNode final : public autograd::Node {
   std::vector<Tensor> run_differentiated(const std::vector<Tensor>& gradients, const GradientLevel& level,
                                          bool history) const;
   GradientLevel level_for(const std::vector<Tensor>& gradients) const;
+  // Of a copy: operator by operator, with the numbers and tensors that it holds.
+  std::vector<Tensor> apply_inlined(const std::vector<Tensor>& gradients) const;
   std::vector<Tensor> apply_refusing_more(const std::vector<Tensor>& gradients) const;
   Tensor as_traced(const Tensor& gradient, size_t tangent) const;
   void check_alive() const;
@@ -58,6 +63,8 @@ class CompiledNode final : public autograd::Node {
   };
   std::vector<Watched> watched_;
   bool alive_ = false;
+  bool is_copy_ = false;
+  std::vector<dispatch::Value> numbers_;  // of a copy: what stands for `symbols_`
 };
 
 }  // namespace tenon::aot

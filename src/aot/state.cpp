@@ -3,6 +3,8 @@
 #include "gradient_layout.h"
 #include "without_tangents.h"
 
+#include <tenon/autograd/visit.h>
+
 #include <algorithm>
 
 namespace tenon::aot {
@@ -14,6 +16,13 @@ GraphFunction interpreted(const std::shared_ptr<const graph::Graph>& graph) {
     options.symbols = symbols;
     return graph::interpret(*graph, inputs, options);
   };
+}
+
+// Random numbers and what is taken from data belong to the call.
+bool can_be_inlined(const State& state) {
+  const std::vector<graph::Node>& nodes = state.parts.backward.nodes;
+  return state.joint.draws == 0 && state.parts.bound.empty() && state.parts.backward.seeds.empty() &&
+         std::all_of(nodes.begin(), nodes.end(), [](const graph::Node& node) { return node.binds.empty(); });
 }
 
 }  // namespace
@@ -30,6 +39,8 @@ std::shared_ptr<State> make_state(Program program, const GraphCompiler& compiler
   if (!state->joint.tangents.empty()) TENON_LOG(Graph, "backward:\n{}", graph::to_string(state->parts.backward));
   state->forward = compiler(state->parts.forward);
   state->known = sym::EnvSnapshot::of(state->joint.graph.env);
+  state->serial = autograd::new_kind();
+  state->can_be_inlined = can_be_inlined(*state);
   return state;
 }
 

@@ -17,6 +17,8 @@ struct State {
   GraphCompiler compiler;
   bool refuse_double_backward = false;
   sym::EnvSnapshot known;  // what the guards make sure of
+  uint64_t serial = 0;     // never that of another
+  bool can_be_inlined = false;  // backward is a graph that can become a part of another one
   GraphFunction forward;
 
   // A backward graph; compiled at its first use.

@@ -14,11 +14,12 @@ bool may_keep(const Tensor& gradient) {
 
 }  // namespace
 
-AccumulateGrad::AccumulateGrad(const Tensor& leaf) : Node("AccumulateGrad", Leaf{}), leaf_(leaf) { add_input(leaf); }
+AccumulateGrad::AccumulateGrad(const Tensor& leaf) : Node("torch::autograd::AccumulateGrad", Leaf{}), leaf_(leaf) {
+  add_input(leaf);
+}
 
-std::vector<Tensor> AccumulateGrad::apply(std::vector<Tensor> gradients) {
-  Tensor gradient = std::move(gradients[0]);
-  if (!gradient.defined() || !leaf_.requires_grad()) return {};
+void AccumulateGrad::accumulate(Tensor gradient) {
+  if (!gradient.defined() || !leaf_.requires_grad()) return;
   Tensor& kept = ensure_meta(leaf_).grad;
   if (!kept.defined()) {
     if (grad_enabled()) {
@@ -32,6 +33,20 @@ std::vector<Tensor> AccumulateGrad::apply(std::vector<Tensor> gradients) {
   } else {
     kept.add_(gradient);
   }
+}
+
+void AccumulateGrad::run_hooks_after() {
+  const AutogradMeta* meta = meta_of(leaf_);
+  if (!meta || !meta->after_accumulation) return;
+  Ref<TensorHooks> hooks = meta->after_accumulation;
+  // A hook may remove itself or add others.
+  for (const TensorHooks::Entry& each : std::vector(hooks->entries)) each.hook(leaf_);
+}
+
+std::vector<Tensor> AccumulateGrad::apply(std::vector<Tensor> gradients) {
+  bool any = gradients[0].defined() && leaf_.requires_grad();
+  accumulate(std::move(gradients[0]));
+  if (any) run_hooks_after();
   return {};
 }
 

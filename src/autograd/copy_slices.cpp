@@ -1,6 +1,7 @@
 #include "autograd/copy_slices.h"
 
 #include <tenon/autograd/meta.h>
+#include <tenon/autograd/visit.h>
 #include <tenon/generated/ops.h>
 
 namespace tenon::autograd {
@@ -34,6 +35,33 @@ std::vector<Tensor> CopySlices::apply(std::vector<Tensor> gradients) {
   for (size_t at = 0; at < written.size(); ++at)
     if (static_cast<int>(at) != self_edge_) leaving[at + 1] = std::move(written[at]);
   return leaving;
+}
+
+bool CopySlices::visit(NodeVisitor& visitor) {
+  static const uint64_t kind = new_kind();
+  visitor.fixed(kind);
+  visitor.fixed(static_cast<uint64_t>(self_edge_ + 1));
+  for (ViewStep* step = chain_.get(); step; step = step->previous.get()) {
+    visitor.fixed(uint64_t{1});
+    step->call->visit(visitor);
+  }
+  visitor.fixed(uint64_t{0});
+  writer_->visit_inputs(visitor);
+  return writer_->visit(visitor);
+}
+
+CopySlices::CopySlices(const CopySlices& other)
+    : Node(other.name(), other.operation()), writer_(other.writer_->copy()), self_edge_(other.self_edge_) {
+  copy_structure(other);
+  for (const ViewStep* step : steps_of(other.chain_.get()))
+    chain_ = make_ref<ViewStep>(step->call->copy(), std::move(chain_));
+}
+
+Ref<Node> CopySlices::copy() const { return Ref<Node>(new CopySlices(*this)); }
+
+void CopySlices::redirect(const std::function<Edge(const Edge&)>& to) {
+  Node::redirect(to);
+  writer_->redirect(to);
 }
 
 void CopySlices::drop_references() {

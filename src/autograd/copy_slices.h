@@ -17,11 +17,16 @@ class CopySlices final : public Node {
 
   std::vector<Tensor> apply(std::vector<Tensor> gradients) override;
   void release_saved() override { writer_->release_saved(); }
+  bool visit(NodeVisitor& visitor) override;
+  Ref<Node> copy() const override;
+  void redirect(const std::function<Edge(const Edge&)>& to) override;
 
  protected:
   void drop_references() override;
 
  private:
+  explicit CopySlices(const CopySlices& other);
+
   Ref<ViewStep> chain_;
   Ref<Node> writer_;
   int self_edge_;

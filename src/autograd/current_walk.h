@@ -8,4 +8,7 @@ namespace tenon::autograd {
 // Whether the walk on this thread needs a gradient to go along this edge; true outside a walk.
 bool walk_wants(const Edge& edge);
 
+// A tensor that retains its gradient gets one.
+void keep_gradient(const Tensor& tensor, const Tensor& gradient);
+
 }  // namespace tenon::autograd

@@ -7,92 +7,23 @@
 #include "autograd/current_walk.h"
 #include "autograd/operation.h"
 #include "autograd/row_node.h"
+#include "autograd/running_walk.h"
 #include "support/thread_context.h"
 
 #include <algorithm>
 #include <queue>
-#include <unordered_map>
-#include <unordered_set>
 
 namespace tenon::autograd {
 namespace {
 
-// With captures: what is to be done at a node.
-struct Wanted {
-  bool runs = false;                                  // something wanted lies beyond it
-  std::vector<std::pair<uint32_t, size_t>> captures;  // input → position in the result
-  bool any() const { return runs || !captures.empty(); }
-};
+using State = RunningWalk;
 
-struct State {
-  explicit State(const Walk& its_walk) : walk(its_walk), captured(its_walk.captures.size()) {}
+State* current() { return current_walk(); }
 
-  const Walk& walk;
-  bool selective = false;  // only what leads to a capture
-  std::unordered_map<const Node*, Wanted> wanted;
-  std::unordered_map<const Node*, size_t> missing;  // gradients still to come, by edge
-  std::unordered_map<const Node*, std::vector<Tensor>> arrived;
-  std::vector<Tensor> captured;
-
-  bool wants(const Node* node) const {
-    if (!selective) return true;
-    auto found = wanted.find(node);
-    return found != wanted.end() && found->second.any();
-  }
-};
-
-const State* current() { return support::thread_context.get<const State>(support::ContextSlot::Walk); }
+std::atomic<const EngineInterceptor*> default_interceptor{nullptr};
 
 const EngineInterceptor* interceptor() {
   return support::thread_context.get<const EngineInterceptor>(support::ContextSlot::EngineInterceptor);
-}
-
-// Every node that the roots reach, each after all that it leads to, without recursion.
-std::vector<Node*> reachable(const std::vector<Edge>& roots) {
-  std::vector<Node*> order;
-  std::unordered_set<const Node*> seen;
-  std::vector<std::pair<Node*, size_t>> path;
-  for (const Edge& root : roots) {
-    if (!seen.insert(root.node.get()).second) continue;
-    path.emplace_back(root.node.get(), 0);
-    while (!path.empty()) {
-      auto& [node, at] = path.back();
-      if (at == node->next_edges().size()) {
-        order.push_back(node);
-        path.pop_back();
-        continue;
-      }
-      Node* next = node->next_edges()[at++].node.get();
-      if (next && seen.insert(next).second) path.emplace_back(next, 0);
-    }
-  }
-  return order;
-}
-
-void plan(State& state) {
-  std::vector<Node*> order = reachable(state.walk.roots);
-  if (!state.walk.captures.empty()) {
-    state.selective = true;
-    for (size_t at = 0; at < state.walk.captures.size(); ++at) {
-      const Edge& edge = state.walk.captures[at];
-      Wanted& wanted = state.wanted[edge.node.get()];
-      if (state.walk.accumulate)
-        wanted.runs = true;
-      else
-        wanted.captures.emplace_back(edge.input_nr, at);
-    }
-    for (Node* node : order)
-      for (const Edge& edge : node->next_edges())
-        if (edge.valid() && state.wants(edge.node.get())) {
-          state.wanted[node].runs = true;
-          break;
-        }
-  }
-  for (Node* node : order) {
-    if (state.selective && !state.wanted[node].runs) continue;
-    for (const Edge& edge : node->next_edges())
-      if (edge.valid()) ++state.missing[edge.node.get()];
-  }
 }
 
 bool broadcasts(const SymInts& from, const SymInts& to) {
@@ -120,25 +51,29 @@ Tensor fitted(Tensor gradient, const InputMeta& expected, const Node& giver, siz
   return gradient;
 }
 
-std::vector<Tensor> run_node(State& state, Node& node, std::vector<Tensor> gradients) {
+std::vector<Tensor> run_node(State& state, const WalkPlan::Entry& entry, std::vector<Tensor> gradients) {
+  Node& node = *entry.node;
+  state.running = &node;
   node.run_tensor_hooks(gradients);
-  if (state.selective) {
-    const Wanted& wanted = state.wanted[&node];
-    for (auto [nr, at] : wanted.captures) state.captured[at] = node.whole_gradient(nr, gradients);
-    if (!wanted.runs) return {};
-  }
-  for (const PreHook& hook : node.pre_hooks()) {
-    hook(gradients);
-    TENON_CHECK(gradients.size() == node.inputs().size(), "[backward] a hook of {} left {} gradients, expected {}",
-                node.name(), gradients.size(), node.inputs().size());
-  }
+  if (entry.captured)
+    for (size_t at = 0; at < state.walk.captures.size(); ++at)
+      if (const Edge& edge = state.walk.captures[at]; edge.node.get() == &node)
+        state.captured[at] = node.whole_gradient(edge.input_nr, gradients);
+  if (!entry.runs) return {};
+  // A hook may remove itself or add others.
+  if (!node.pre_hooks().empty())
+    for (const HookEntry<PreHook>& each : std::vector(node.pre_hooks())) {
+      each.hook(gradients);
+      TENON_CHECK(gradients.size() == node.inputs().size(), "[backward] a hook of {} left {} gradients, expected {}",
+                  node.name(), gradients.size(), node.inputs().size());
+    }
   std::vector<Tensor> leaving;
   if (node.post_hooks().empty()) {
     leaving = node.apply(std::move(gradients));
   } else {
     std::vector<Tensor> kept = gradients;
     leaving = node.apply(std::move(gradients));
-    for (const PostHook& hook : node.post_hooks()) hook(leaving, kept);
+    for (const HookEntry<PostHook>& each : std::vector(node.post_hooks())) each.hook(leaving, kept);
   }
   if (!state.walk.retain_graph && !state.walk.create_graph) node.release_saved();
   TENON_CHECK(leaving.size() == node.next_edges().size() || node.next_edges().empty(),
@@ -150,57 +85,118 @@ std::vector<Tensor> run_node(State& state, Node& node, std::vector<Tensor> gradi
   return leaving;
 }
 
-void deliver(State& state, const Edge& edge, Tensor gradient) {
-  if (!state.wants(edge.node.get())) return;
-  std::vector<Tensor>& inputs = state.arrived[edge.node.get()];
-  inputs.resize(edge.node->inputs().size());
-  if (!gradient.defined()) return;
+// The number of the node, if it is wanted.
+uint32_t deliver(State& state, const Edge& edge, Tensor gradient) {
+  uint32_t to = state.plan.find(edge.node.get());
+  const WalkPlan::Entry& entry = state.plan.entries[to];
+  if (!entry.runs && !entry.captured) return WalkPlan::kNone;
+  std::vector<Tensor>& inputs = state.arrived[to];
+  if (inputs.empty()) inputs.resize(edge.node->inputs().size());
+  if (!gradient.defined()) return to;
   Tensor& sum = inputs[edge.input_nr];
   sum = sum.defined() ? sum + gradient : std::move(gradient);
+  return to;
 }
 
 }  // namespace
 
-bool walk_wants(const Edge& edge) { return !current() || current()->wants(edge.node.get()); }
+RunningWalk::RunningWalk(const Walk& its_walk)
+    : walk(its_walk), plan(its_walk), captured(its_walk.captures.size()), outer(current_walk()) {}
+
+RunningWalk* current_walk() { return support::thread_context.get<RunningWalk>(support::ContextSlot::Walk); }
+
+bool walk_wants(const Edge& edge) { return !current() || current()->plan.wants(edge.node.get()); }
 
 InterceptWalks::InterceptWalks(EngineInterceptor asked) : interceptor_(std::move(asked)), before_(interceptor()) {
   support::thread_context.set(support::ContextSlot::EngineInterceptor, &interceptor_);
 }
 InterceptWalks::~InterceptWalks() { support::thread_context.set(support::ContextSlot::EngineInterceptor, before_); }
 
-std::vector<Tensor> run_walk(const Walk& walk) {
+void run_nodes(RunningWalk& state) {
+  const Walk& walk = state.walk;
   SetGradMode mode(walk.create_graph);
-  State state(walk);
-  plan(state);
   support::SwapSlot running(support::ContextSlot::Walk, &state);
   support::OwnCode own;
+  state.arrived.resize(state.plan.entries.size());
 
-  auto later = [](const Node* a, const Node* b) { return a->sequence() < b->sequence(); };
-  std::priority_queue<Node*, std::vector<Node*>, decltype(later)> ready(later);
+  using Ready = std::pair<uint64_t, uint32_t>;  // of the nodes that are ready the one made last comes first
+  std::priority_queue<Ready> ready;
+  auto make_ready = [&](uint32_t at) { ready.emplace(state.plan.entries[at].node->sequence(), at); };
   for (size_t at = 0; at < walk.roots.size(); ++at) {
-    Node* node = walk.roots[at].node.get();
-    bool first = !state.arrived.contains(node);
-    deliver(state, walk.roots[at], walk.gradients[at]);
-    if (first && !state.missing.contains(node) && state.wants(node)) ready.push(node);
+    uint32_t to = state.plan.find(walk.roots[at].node.get());
+    bool first = state.arrived[to].empty();
+    to = deliver(state, walk.roots[at], walk.gradients[at]);
+    if (to != WalkPlan::kNone && first && state.plan.entries[to].missing == 0) make_ready(to);
   }
   while (!ready.empty()) {
-    Node* node = ready.top();
+    const WalkPlan::Entry& entry = state.plan.entries[ready.top().second];
+    Node* node = entry.node;
+    std::vector<Tensor> gathered = std::move(state.arrived[ready.top().second]);
     ready.pop();
+    gathered.resize(node->inputs().size());
     // Sums of gradients belong to the node that gives the last of them.
     OriginScope differentiated({static_cast<int64_t>(node->operation()), true, nullptr});
     dispatch::ProfileScope profiled(node->name(), static_cast<int64_t>(node->operation()));
-    auto gathered = state.arrived.extract(node);
-    std::vector<Tensor> leaving = run_node(state, *node, std::move(gathered.mapped()));
+    std::vector<Tensor> leaving = run_node(state, entry, std::move(gathered));
     if (leaving.empty()) continue;
     for (size_t at = 0; at < leaving.size(); ++at) {
       const Edge& edge = node->next_edges()[at];
       if (!edge.valid()) continue;
-      deliver(state, edge, std::move(leaving[at]));
-      size_t& missing = state.missing[edge.node.get()];
-      if (--missing == 0 && state.wants(edge.node.get())) ready.push(edge.node.get());
+      uint32_t to = deliver(state, edge, std::move(leaving[at]));
+      if (to != WalkPlan::kNone && --state.plan.entries[to].missing == 0) make_ready(to);
     }
   }
+  state.running = nullptr;
+}
+
+void run_callbacks(RunningWalk& state) {
+  if (state.outer) return;
+  support::SwapSlot running(support::ContextSlot::Walk, &state);
+  // One may queue the next.
+  for (size_t at = 0; at < state.callbacks.size(); ++at) {
+    std::function<void()> callback = std::move(state.callbacks[at]);
+    callback();
+  }
+}
+
+std::vector<Tensor> run_walk(const Walk& walk) {
+  RunningWalk state(walk);
+  run_nodes(state);
+  run_callbacks(state);
   return std::move(state.captured);
+}
+
+void queue_callback(std::function<void()> callback) {
+  State* walk = current();
+  TENON_CHECK(walk, "[queue_callback] Final callbacks can only be installed during backward pass.");
+  while (walk->outer && !walk->keeps_callbacks) walk = walk->outer;
+  walk->callbacks.push_back(std::move(callback));
+}
+
+const Node* current_node() { return current() ? current()->running : nullptr; }
+
+bool will_execute(const Node& node) {
+  const State* walk = current();
+  TENON_CHECK(walk, "[will_execute] expected to be called during the backward pass");
+  uint32_t at = walk->plan.find(&node);
+  if (at == WalkPlan::kNone) return false;
+  const WalkPlan::Entry& entry = walk->plan.entries[at];
+  TENON_CHECK(!entry.captured || entry.runs || !dynamic_cast<const AccumulateGrad*>(&node),
+              "[will_execute] a leaf's node was asked for, and we are currently running autograd.grad(): it takes the "
+              "gradient there, and does not run");
+  return entry.runs;
+}
+
+void set_default_interceptor(const EngineInterceptor* asked) {
+  default_interceptor.store(asked, std::memory_order_release);
+}
+
+std::vector<Tensor> start_walk(const Walk& walk) {
+  const EngineInterceptor* asked = interceptor();
+  if (!asked) asked = default_interceptor.load(std::memory_order_acquire);
+  if (asked)
+    if (std::optional<std::vector<Tensor>> answer = (*asked)(walk)) return std::move(*answer);
+  return run_walk(walk);
 }
 
 namespace {
@@ -241,12 +237,6 @@ Walk prepare(std::span<const Tensor> roots, std::span<const Tensor> gradients, b
   return walk;
 }
 
-std::vector<Tensor> start(const Walk& walk) {
-  if (const EngineInterceptor* asked = interceptor())
-    if (std::optional<std::vector<Tensor>> answer = (*asked)(walk)) return std::move(*answer);
-  return run_walk(walk);
-}
-
 void capture_inputs(Walk& walk, std::span<const Tensor> inputs, const char* what) {
   for (size_t at = 0; at < inputs.size(); ++at) {
     TENON_CHECK(inputs[at].defined(), "[{}] input {} is an undefined tensor", what, at);
@@ -266,7 +256,7 @@ void backward(std::span<const Tensor> roots, std::span<const Tensor> gradients, 
     TENON_CHECK(inputs[at].is_leaf(), "[backward] input {} is not a leaf: {}; use grad() for its gradient", at,
                 inputs[at].description());
   walk.accumulate = true;
-  start(walk);
+  start_walk(walk);
 }
 
 std::vector<Tensor> grad(std::span<const Tensor> outputs, std::span<const Tensor> inputs,
@@ -275,7 +265,7 @@ std::vector<Tensor> grad(std::span<const Tensor> outputs, std::span<const Tensor
   TENON_CHECK(!inputs.empty(), "[grad] expected at least one input");
   Walk walk = prepare(outputs, grad_outputs, retain_graph, create_graph, "grad");
   capture_inputs(walk, inputs, "grad");
-  std::vector<Tensor> result = start(walk);
+  std::vector<Tensor> result = start_walk(walk);
   for (size_t at = 0; at < inputs.size() && !allow_unused; ++at)
     TENON_CHECK(result[at].defined(), "[grad] input {} ({}) was not used for the outputs: pass allow_unused=true", at,
                 inputs[at].description());

@@ -33,6 +33,17 @@ std::string type_name(const std::type_info& type) {
 
 }  // namespace detail
 
+std::string detail::node_name_of(const std::string& type) {
+  // "ns::Wrap<ns::Inner>::Cube" gives "Cube": what stands in brackets belongs to a name, not to its path.
+  size_t from = 0, depth = 0;
+  for (size_t at = 0; at < type.size(); ++at) {
+    if (type[at] == '<' || type[at] == '(') ++depth;
+    if ((type[at] == '>' || type[at] == ')') && depth > 0) --depth;
+    if (type[at] == ':' && depth == 0) from = at + 1;
+  }
+  return type.substr(from) + "Backward";
+}
+
 std::vector<Tensor> AutogradContext::saved_tensors() const {
   TENON_CHECK(!released_,
               "[backward] the graph was freed: pass retain_graph=true to the first backward to go through {} again",
@@ -127,6 +138,33 @@ std::vector<Tensor> FunctionNode::apply(std::vector<Tensor> gradients) {
               "[backward] {} returned an incorrect number of gradients (expected {}, got {})", name(), expected,
               leaving.size());
   return leaving;
+}
+
+bool FunctionNode::visit(NodeVisitor& visitor) {
+  if (kind_ == 0 || context_.released_) return false;
+  visitor.fixed(kind_);
+  visitor.fixed(static_cast<uint64_t>(context_.materialize_));
+  visitor.fixed(context_.counts_.size());
+  for (uint32_t count : context_.counts_) visitor.fixed(count);
+  visitor.fixed(context_.saved_.size());
+  for (AutogradContext::Saved& saved : context_.saved_)
+    visitor.saved(saved.tensor, name(), [&] { return Edge{Ref<Node>(this), saved.output}; });
+  visitor.fixed(context_.saved_data.size());
+  for (auto& [key, value] : context_.saved_data) {
+    visitor.fixed(key);
+    visitor.value(value);
+  }
+  return true;
+}
+
+Ref<Node> FunctionNode::copy() const {
+  auto made = make_ref<FunctionNode>(name(), backward_, kind_);
+  made->copy_structure(*this);
+  made->context_.saved_data = context_.saved_data;
+  made->context_.saved_ = context_.saved_;
+  made->context_.counts_ = context_.counts_;
+  made->context_.materialize_ = context_.materialize_;
+  return made;
 }
 
 void FunctionNode::release_saved() {

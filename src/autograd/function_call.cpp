@@ -174,17 +174,18 @@ bool is_captured() {
   return (keys.include - keys.exclude).has(DispatchKey::Capture);
 }
 
-dispatch::OperatorRef make_function_operator(const std::string& name, FunctionNode::Backward backward) {
+dispatch::OperatorRef make_function_operator(const std::string& name, FunctionNode::Backward backward,
+                                             uint64_t kind) {
   schema::Schema schema = schema::parse(
       "tenon::function(Tensor?[] arguments, Tensor?[] results, Tensor?[] kept, SymInt[] numbers, str left) -> "
       "Tensor[]");
   schema.overload = overload_name(name);
   Ref<dispatch::Operator> op = dispatch::make_operator(std::move(schema));
-  auto kernel = [name, backward = std::move(backward)](dispatch::Call& call) {
+  auto kernel = [name = node_name_of(name), backward = std::move(backward), kind](dispatch::Call& call) {
     std::vector<Tensor> arguments = plain(call.args[0].optional_tensors());
     std::vector<Tensor> results = plain(call.args[1].optional_tensors());
     if (records(arguments)) {
-      auto node = make_ref<FunctionNode>(name, backward);
+      auto node = make_ref<FunctionNode>(name, backward, kind);
       node->resume(Assembler(call.args[2].optional_tensors(), call.args[3].sym_ints(), call.args[4].string()).next(),
                    arguments, results);
       node->finish(arguments, results);

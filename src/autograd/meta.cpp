@@ -109,15 +109,41 @@ void HookHandle::remove() const {
     std::erase_if(hooks->entries, [&](const TensorHooks::Entry& entry) { return entry.id == id_; });
 }
 
-HookHandle detail::add_hook(const Tensor& tensor, TensorHook hook) {
+void NodeHookHandle::remove() const {
+  if (Ref<Node> node = node_.lock()) node->remove_hook(id_);
+}
+
+HookHandle detail::add_hook_after_accumulation(const Tensor& leaf, TensorHook hook) {
+  TENON_CHECK(leaf.requires_grad(), "[register_post_accumulate_grad_hook] expected a tensor that requires grad, got {}",
+              leaf.description());
+  TENON_CHECK(leaf.is_leaf(),
+              "[register_post_accumulate_grad_hook] post accumulate grad hooks cannot be registered on non-leaf tensors, "
+              "got {}",
+              leaf.description());
+  if (const core::EffectInterceptor* instead = core::effect_interceptor()) {
+    (*instead)({"register_post_accumulate_grad_hook() registers a hook",
+                {&leaf, 1},
+                [hook = std::move(hook)](std::span<const Tensor> tensors) {
+                  add_hook_after_accumulation(tensors[0], hook);
+                  return std::vector<Tensor>();
+                }});
+    return HookHandle(nullptr, HookHandle::kInsideCapture);
+  }
+  AutogradMeta& meta = ensure_meta(leaf);
+  if (!meta.after_accumulation) meta.after_accumulation = make_ref<TensorHooks>();
+  int64_t id = meta.after_accumulation->add(std::move(hook), 0);
+  return HookHandle(meta.after_accumulation, id);
+}
+
+HookHandle detail::add_hook(const Tensor& tensor, TensorHook hook, uint64_t kind) {
   TENON_CHECK(tensor.requires_grad(), "[register_hook] expected a tensor that requires grad, got {}",
               tensor.description());
   if (const core::EffectInterceptor* instead = core::effect_interceptor()) {
     (*instead)({.why = "register_hook() registers a hook",
                 .tensors = {&tensor, 1},
                 .action =
-                    [hook = std::move(hook)](std::span<const Tensor> tensors) {
-                      add_hook(tensors[0], hook);
+                    [hook = std::move(hook), kind](std::span<const Tensor> tensors) {
+                      add_hook(tensors[0], hook, kind);
                       return std::vector<Tensor>();
                     },
                 .watches_gradients = true});
@@ -129,8 +155,7 @@ HookHandle detail::add_hook(const Tensor& tensor, TensorHook hook) {
     meta.hooks = make_ref<TensorHooks>();
     if (node) node->add_tensor_hooks(meta.output_nr, meta.hooks);
   }
-  int64_t id = meta.hooks->entries.empty() ? 0 : meta.hooks->entries.back().id + 1;
-  meta.hooks->entries.push_back({id, std::move(hook)});
+  int64_t id = meta.hooks->add(std::move(hook), kind);
   return HookHandle(meta.hooks, id);
 }
 

@@ -1,5 +1,6 @@
 #include <tenon/autograd/meta.h>
 #include <tenon/autograd/node.h>
+#include <tenon/autograd/visit.h>
 
 #include "autograd/current_walk.h"
 #include "autograd/operation.h"
@@ -26,6 +27,56 @@ void TensorHooks::run(Tensor& gradient) const {
     if (!gradient.defined()) return;
     if (Tensor replaced = entry.hook(gradient); replaced.defined()) gradient = std::move(replaced);
   }
+}
+
+int64_t TensorHooks::add(TensorHook hook, uint64_t kind) {
+  int64_t id = entries.empty() ? 0 : entries.back().id + 1;
+  entries.push_back({id, std::move(hook), kind});
+  return id;
+}
+
+namespace {
+
+std::atomic<int64_t> hook_ids{0};
+
+}  // namespace
+
+int64_t Node::add_pre_hook(PreHook hook, uint64_t kind) {
+  return pre_hooks_.emplace_back(HookEntry<PreHook>{hook_ids++, std::move(hook), kind}).id;
+}
+
+int64_t Node::add_post_hook(PostHook hook, uint64_t kind) {
+  return post_hooks_.emplace_back(HookEntry<PostHook>{hook_ids++, std::move(hook), kind}).id;
+}
+
+void Node::remove_hook(int64_t id) {
+  std::erase_if(pre_hooks_, [&](const auto& each) { return each.id == id; });
+  std::erase_if(post_hooks_, [&](const auto& each) { return each.id == id; });
+}
+
+bool Node::visit(NodeVisitor&) { return false; }
+
+void Node::visit_inputs(NodeVisitor& visitor) {
+  for (InputMeta& meta : inputs_) {
+    visitor.fixed(static_cast<uint64_t>(meta.dtype) << 32 | static_cast<uint64_t>(meta.device.type) << 16 |
+                  static_cast<uint64_t>(static_cast<uint16_t>(meta.device.index)));
+    visitor.numbers(meta.sizes);
+  }
+}
+
+void Node::redirect(const std::function<Edge(const Edge&)>& to) {
+  for (Edge& edge : next_edges_)
+    if (edge.valid()) edge = to(edge);
+}
+
+void Node::copy_structure(const Node& from) {
+  inputs_ = from.inputs_;
+  next_edges_ = from.next_edges_;
+}
+
+const std::string& Node::made_at() const {
+  static const std::string nowhere;
+  return made_at_ ? *made_at_ : nowhere;
 }
 
 Node::Node(std::string_view name) : name_(name), sequence_(next_sequence()), operation_(sequence_) {}
@@ -72,9 +123,13 @@ void Node::run_tensor_hooks(std::vector<Tensor>& gradients) {
     if (!impl) continue;
     Tensor gradient = whole_gradient(nr, gradients);
     if (!gradient.defined()) continue;
-    AutogradMeta& meta = ensure_meta(Tensor(impl));
-    meta.grad = meta.grad.defined() ? meta.grad + gradient : gradient;
+    keep_gradient(Tensor(impl), gradient);
   }
+}
+
+void keep_gradient(const Tensor& tensor, const Tensor& gradient) {
+  AutogradMeta& meta = ensure_meta(tensor);
+  meta.grad = meta.grad.defined() ? meta.grad + gradient : gradient;
 }
 
 void Node::drop_references() {

@@ -1,4 +1,5 @@
 #include <tenon/autograd/meta.h>
+#include <tenon/autograd/visit.h>
 
 namespace tenon::autograd {
 namespace {
@@ -7,6 +8,16 @@ class PassOn final : public Node {
  public:
   PassOn() : Node("PassOn") {}
   std::vector<Tensor> apply(std::vector<Tensor> gradients) override { return gradients; }
+  bool visit(NodeVisitor& visitor) override {
+    static const uint64_t kind = new_kind();
+    visitor.fixed(kind);
+    return true;
+  }
+  Ref<Node> copy() const override {
+    auto made = make_ref<PassOn>();
+    made->copy_structure(*this);
+    return made;
+  }
 };
 
 }  // namespace

@@ -2,7 +2,10 @@
 
 #include "support/origin.h"
 
+#include <tenon/autograd/visit.h>
+
 #include <algorithm>
+#include <bit>
 
 namespace tenon::autograd {
 
@@ -31,6 +34,79 @@ RecordedCall::RecordedCall(const ops::Row& its_row, std::span<const dispatch::Va
       arguments.emplace_back();  // what a formula needs of it is saved
     } else {
       arguments.push_back(value.own());
+    }
+  }
+}
+
+RecordedCall::RecordedCall(const RecordedCall& other)
+    : Counted(), row(other.row), arguments(other.arguments), shapes(other.shapes), operation(other.operation) {}
+
+Ref<RecordedCall> RecordedCall::copy() const { return Ref<RecordedCall>(new RecordedCall(*this)); }
+
+namespace {
+
+bool may_vary(const schema::Type& type) {
+  if (type.is_list() || type.is_optional()) return may_vary(type.element[0]);
+  return type.kind == schema::Kind::SymInt || type.kind == schema::Kind::Scalar || type.kind == schema::Kind::Float;
+}
+
+// Sizes and factors are numbers that may change; dimensions, flags and the like are what the call is.
+void visit_argument(dispatch::Value& value, const schema::Type& type, NodeVisitor& visitor) {
+  using Tag = dispatch::Value::Tag;
+  visitor.fixed(static_cast<uint64_t>(value.tag()));
+  switch (value.tag()) {
+    case Tag::None:
+    case Tag::Tensor:
+    case Tag::Tensors:
+    case Tag::OptionalTensors: break;
+    case Tag::Int:
+      if (may_vary(type)) {
+        SymInt number = value.sym_int();
+        visitor.number(number);
+        value = dispatch::Value(number).own();
+      } else {
+        visitor.fixed(static_cast<uint64_t>(value.integer()));
+      }
+      break;
+    case Tag::Real: {
+      SymFloat number = value.sym_float();
+      visitor.number(number);
+      value = dispatch::Value(number).own();
+      break;
+    }
+    case Tag::Bool: visitor.fixed(static_cast<uint64_t>(value.boolean())); break;
+    case Tag::String: visitor.fixed(value.string()); break;
+    case Tag::Ints:
+    case Tag::SymInts: {
+      SymInts list = value.sym_ints();
+      if (value.tag() == Tag::SymInts || may_vary(type)) {
+        visitor.numbers(list);
+        value = dispatch::Value(list).own();
+      } else {
+        visitor.fixed(list.size());
+        for (const SymInt& each : list) visitor.fixed(static_cast<uint64_t>(each.plain()));
+      }
+      break;
+    }
+    default: visitor.fixed(value.str()); break;
+  }
+}
+
+}  // namespace
+
+void RecordedCall::visit(NodeVisitor& visitor) {
+  visitor.fixed(reinterpret_cast<uint64_t>(row));  // rows live as long as the process
+  for (size_t at = 0; at < shapes.size(); ++at) {
+    visit_argument(arguments[at], row->schema.arguments[at].type, visitor);
+    ArgumentShape& shape = shapes[at];
+    visitor.fixed(static_cast<uint64_t>(shape.given) | static_cast<uint64_t>(shape.dtype) << 8);
+    if (!shape.given) continue;
+    visitor.numbers(shape.sizes);
+    visitor.numbers(shape.strides);
+    visitor.fixed(shape.list.size());
+    for (size_t each = 0; each < shape.list.size(); ++each) {
+      visitor.numbers(shape.list[each]);
+      visitor.fixed(static_cast<uint64_t>(shape.list_dtypes[each]));
     }
   }
 }

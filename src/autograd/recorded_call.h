@@ -5,6 +5,8 @@
 
 namespace tenon::autograd {
 
+class NodeVisitor;
+
 struct ArgumentShape {
   bool given = false;  // false: None, or not a tensor
   SymInts sizes;
@@ -23,6 +25,11 @@ struct RecordedCall final : public Counted {
   uint64_t operation;                 // its number
 
   size_t argument_index(std::string_view name) const;  // an InternalError if there is none
+  Ref<RecordedCall> copy() const;
+  void visit(NodeVisitor& visitor);
+
+ private:
+  RecordedCall(const RecordedCall& other);
 };
 
 // The call that makes a view of `base` by its geometry alone.

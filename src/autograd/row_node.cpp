@@ -1,8 +1,10 @@
 #include "autograd/row_node.h"
 
 #include "autograd/layers.h"
+#include "autograd/node_name.h"
 
 #include <tenon/autograd/meta.h>
+#include <tenon/autograd/visit.h>
 #include <tenon/dispatch/operator.h>
 #include <tenon/generated/ops.h>
 #include <tenon/sym/size_rules.h>
@@ -119,7 +121,7 @@ class RowGrad final : public ops::Grad {
   std::vector<Tensor>& gradients_;
 };
 
-RowNode::RowNode(Ref<RecordedCall> call) : Node(call->row->schema.name, call->operation), call_(std::move(call)) {}
+RowNode::RowNode(Ref<RecordedCall> call) : Node(node_name(*call), call->operation), call_(std::move(call)) {}
 
 void RowNode::connect(std::span<const dispatch::Value> arguments) {
   std::vector<Edge> edges;
@@ -238,6 +240,27 @@ std::vector<Tensor> RowNode::apply(std::vector<Tensor> gradients) {
     }
   }
   return leaving;
+}
+
+bool RowNode::visit(NodeVisitor& visitor) {
+  if (released_) return false;
+  call_->visit(visitor);
+  for (uint32_t count : edge_counts_) visitor.fixed(count);
+  visitor.fixed(saved_.size());
+  for (Saved& saved : saved_) {
+    int result = result_index(call_->row->schema, saved.name);
+    visitor.fixed(saved.name);
+    visitor.saved(saved.tensor, name(), [&] { return own_history(static_cast<size_t>(std::max(result, 0))); });
+  }
+  return true;
+}
+
+Ref<Node> RowNode::copy() const {
+  auto made = make_ref<RowNode>(call_->copy());
+  made->copy_structure(*this);
+  made->edge_counts_ = edge_counts_;
+  made->saved_ = saved_;
+  return made;
 }
 
 void RowNode::release_saved() {

@@ -30,6 +30,8 @@ class RowNode final : public Node {
 
   std::vector<Tensor> apply(std::vector<Tensor> gradients) override;
   void release_saved() override;
+  bool visit(NodeVisitor& visitor) override;
+  Ref<Node> copy() const override;
 
  protected:
   void drop_references() override;

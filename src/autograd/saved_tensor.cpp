@@ -103,6 +103,24 @@ SavedTensor SavedTensor::copy(Tensor detached, Edge history) {
   return saved;
 }
 
+SavedTensor SavedTensor::standing_for(Tensor tensor) {
+  SavedTensor saved;
+  if (!tensor.defined()) return saved;
+  saved.kind_ = Kind::Input;
+  saved.tensor_ = std::move(tensor);
+  return saved;
+}
+
+SavedTensor SavedTensor::asked_for(std::function<Tensor()> reader) {
+  SavedTensor saved;
+  saved.kind_ = Kind::Input;
+  auto packed = std::make_shared<Packed>();
+  packed->unpack = [reader = std::move(reader)](const std::any&) { return reader(); };
+  saved.packed_ = std::move(packed);
+  saved.as_read_ = true;
+  return saved;
+}
+
 void SavedTensor::pack() {
   if (tensor_.impl()->version) {
     versioned_ = true;
@@ -126,7 +144,7 @@ Tensor SavedTensor::unpack(std::string_view for_node, const std::function<Edge()
   if (packed_) {
     Tensor tensor = packed_->unpack(packed_->content);
     TENON_CHECK(tensor.defined(), "[backward] an unpack hook gave no tensor for the gradient of {}", for_node);
-    if (!grad_enabled()) return tensor;
+    if (!grad_enabled() || as_read_) return tensor;
     return attach(tensor, kind_ == Kind::Output ? history() : history_);
   }
   if (versioned_)

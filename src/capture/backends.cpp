@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 
@@ -97,6 +98,13 @@ aot::Compiled compile_with(const Backend& backend, const graph::Graph& graph, co
 }
 
 }  // namespace capture
+
+Backend::Backend(std::function<GraphFunction(const graph::Graph&)> custom)
+    : name_("custom"), serial_([] {
+        static std::atomic<uint64_t> last{0};
+        return ++last;
+      }()),
+      custom_(std::move(custom)) {}
 
 Backend::Backend(std::string name) : name_(std::move(name)) {
   std::vector<std::string_view> names;

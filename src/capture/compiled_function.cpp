@@ -59,6 +59,14 @@ namespace capture {
 using dispatch::Value;
 using SegmentRef = std::shared_ptr<const Segment>;
 
+namespace {
+
+std::atomic<WalkCompiler> walk_compiler{nullptr};
+
+}  // namespace
+
+void set_walk_compiler(WalkCompiler compiler) { walk_compiler.store(compiler); }
+
 std::vector<Tensor> run_disabled(std::span<const Tensor> tensors,
                                  std::function<std::vector<Tensor>(std::span<const Tensor>)> action) {
   Session* session = Session::current();
@@ -562,6 +570,9 @@ std::vector<Value> CompiledFunction::call(std::span<const Tensor> tensors, std::
   if (is_capturing()) return body(tensors, numbers);
   for (size_t at = 0; at < tensors.size(); ++at)
     TENON_CHECK(tensors[at].defined(), "[compile] argument {} is an undefined tensor", at);
+  std::shared_ptr<void> compiles_walks;
+  if (state_->options.compiled_autograd)
+    if (WalkCompiler compiler = walk_compiler.load()) compiles_walks = compiler(state_->options);
   Stance stance = current_stance.load(std::memory_order_relaxed);
   if (stance == Stance::ForceEager) return body(tensors, numbers);
   Frame frame;

@@ -237,6 +237,8 @@ void Session::know(const Tensor& fake) {
 
 CellValue Session::read_cell(const Ref<CellState>& cell) {
   if (const auto* tensor = std::get_if<Tensor>(&cell->content); tensor && tensor->defined()) {
+    // A cell that the function itself made, or wrote to.
+    if (tensor->is_fake()) return stand_in(*tensor);
     auto [seen, first] = seen_cells_.try_emplace(cell.get(), *tensor);
     auto own = cell_inputs_.find(cell.get());
     if (own != cell_inputs_.end() && own->second.first.is(*tensor)) return own->second.second;
@@ -739,7 +741,7 @@ std::vector<Tensor> Session::run_walk(const autograd::Walk& walk) {
     }
     for (size_t at = 2 * roots; at < tensors.size(); ++at)
       real.captures.push_back(autograd::gradient_edge(tensors[at]));
-    return autograd::run_walk(real);
+    return autograd::start_walk(real);
   };
   return act("backward() runs the autograd engine", given, run, Keep::Operands);
 }

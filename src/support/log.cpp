@@ -15,7 +15,7 @@ namespace {
 
 constexpr unsigned kTopics = static_cast<unsigned>(LogTopic::Count_);
 constexpr std::array<std::string_view, kTopics> kNames = {"graph",  "guards",  "recompiles", "breaks",
-                                                          "fusion", "kernels", "plan",       "cache"};
+                                                          "fusion", "kernels", "plan",       "cache", "compiled_autograd"};
 std::atomic<int64_t> warnings{0};
 
 unsigned parse_topics(std::string_view list) {

@@ -58,8 +58,23 @@ struct Walk {
   bool create_graph = false;
 };
 
-// Runs the walk; one tensor per capture, undefined where no gradient came (none when accumulating).
+// Runs the walk node by node; one tensor per capture, undefined where no gradient came (none when accumulating).
 std::vector<Tensor> run_walk(const Walk& walk);
+// The same, unless somebody else takes it over (`InterceptWalks`): what `backward` and `grad` do.
+std::vector<Tensor> start_walk(const Walk& walk);
+
+// Called once the outermost walk of this thread is over; an Error outside of one. Callbacks may queue others.
+//
+//   Tensor w = ones({3}).set_requires_grad();
+//   bool over = false;
+//   autograd::register_hook(w, [&](const Tensor&) { autograd::queue_callback([&] { over = true; }); });
+//   w.sum().backward();  // over is true
+void queue_callback(std::function<void()> callback);
+
+// The node that the walk of this thread is running; null outside of one.
+const Node* current_node();
+// Whether the walk that is running will run, or has run, a node. An Error outside of a walk.
+bool will_execute(const Node& node);
 
 // Asked before every walk; nothing means that the engine goes on itself.
 using EngineInterceptor = std::function<std::optional<std::vector<Tensor>>(const Walk&)>;

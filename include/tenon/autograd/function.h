@@ -18,11 +18,16 @@
 //
 // `forward` runs without recording. `backward` gives one gradient per argument of `forward`, an undefined tensor for
 // those without one; each tensor of a vector argument counts as an argument.
+//
+// A function that says `static constexpr bool is_traceable = true;` promises that its backward does nothing but compute,
+// from what it saved and the gradients; compiled autograd then makes it part of its graph. Others are called as they
+// are.
 #pragma once
 
 #include <tenon/autograd/grad_mode.h>
 #include <tenon/autograd/node.h>
 #include <tenon/autograd/saved_tensor.h>
+#include <tenon/autograd/visit.h>
 #include <tenon/dispatch/any_value.h>
 #include <tenon/dispatch/operator.h>
 
@@ -101,7 +106,9 @@ class FunctionNode final : public Node {
  public:
   // Gets one gradient per result, gives one per argument.
   using Backward = std::function<std::vector<Tensor>(AutogradContext&, std::vector<Tensor>)>;
-  FunctionNode(std::string_view name, Backward backward) : Node(name), backward_(std::move(backward)) {
+  // `kind`: not 0 if backward can be repeated on other tensors; nodes of one kind do the same with what they saved.
+  FunctionNode(std::string_view name, Backward backward, uint64_t kind = 0)
+      : Node(name), backward_(std::move(backward)), kind_(kind) {
     context_.node_ = this;
   }
 
@@ -121,12 +128,15 @@ class FunctionNode final : public Node {
 
   std::vector<Tensor> apply(std::vector<Tensor> gradients) override;
   void release_saved() override;
+  bool visit(NodeVisitor& visitor) override;
+  Ref<Node> copy() const override;
 
  protected:
   void drop_references() override;
 
  private:
   Backward backward_;
+  uint64_t kind_;
   AutogradContext context_;
 };
 
@@ -137,10 +147,16 @@ bool records(std::span<const Tensor> arguments);
 // Whether the user's calls are being captured into a graph; then a recorded function ends with a call of an operator of
 // its own, in place of `FunctionNode::finish`.
 bool is_captured();
-dispatch::OperatorRef make_function_operator(const std::string& name, FunctionNode::Backward backward);
+dispatch::OperatorRef make_function_operator(const std::string& name, FunctionNode::Backward backward,
+                                             uint64_t kind = 0);
 void finish_in_graph(const dispatch::Operator& op, const FunctionNode& node, std::span<const Tensor> arguments,
                      std::vector<Tensor>& results);
 std::string type_name(const std::type_info& type);
+// The name of its nodes: "my::Cube" gives "CubeBackward".
+std::string node_name_of(const std::string& type);
+
+template <typename T>
+concept TraceableFunction = requires { requires bool(T::is_traceable); };
 
 inline void flatten(std::vector<Tensor>& flat, const Tensor& tensor) { flat.push_back(tensor); }
 inline void flatten(std::vector<Tensor>& flat, const std::optional<Tensor>& tensor) {
@@ -178,7 +194,9 @@ class Function {
     auto backward = [](AutogradContext& context, std::vector<Tensor> gradients) {
       return T::backward(&context, std::move(gradients));
     };
-    auto node = make_ref<FunctionNode>(name, backward);
+    static const uint64_t kind = detail::TraceableFunction<T> ? new_kind() : 0;
+    static const std::string node_name = detail::node_name_of(name);
+    auto node = make_ref<FunctionNode>(node_name, backward, kind);
     node->connect(arguments, std::move(counts));
     std::vector<Tensor> results;
     {
@@ -189,7 +207,7 @@ class Function {
         results = T::forward(&node->context(), std::forward<Args>(args)...);
     }
     if (recorded && detail::is_captured()) {
-      static const dispatch::OperatorRef op = detail::make_function_operator(name, backward);
+      static const dispatch::OperatorRef op = detail::make_function_operator(name, backward, kind);
       detail::finish_in_graph(*op, *node, arguments, results);
     } else if (recorded) {
       node->finish(arguments, results);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <tenon/autograd/node.h>
+#include <tenon/autograd/traceable.h>
 
 namespace tenon::autograd {
 
@@ -25,6 +26,7 @@ class AutogradMeta final : public TensorSlot {
   uint32_t output_nr = 0;  // which input of `grad_fn` takes this tensor's gradient
   WeakRef<Node> accumulator;
   Ref<TensorHooks> hooks;
+  Ref<TensorHooks> after_accumulation;  // of a leaf: called with it once its gradient has been added to
   bool retains_grad = false;
   std::unique_ptr<ViewInfo> view;
 };
@@ -61,9 +63,21 @@ class HookHandle {
   int64_t id_;
 };
 
+// The same for hooks of nodes.
+class NodeHookHandle {
+ public:
+  NodeHookHandle(const Ref<Node>& node, int64_t id) : node_(WeakRef<Node>(node)), id_(id) {}
+  void remove() const;
+
+ private:
+  WeakRef<Node> node_;
+  int64_t id_;
+};
+
 namespace detail {
-HookHandle add_hook(const Tensor& tensor, TensorHook hook);
-}
+HookHandle add_hook(const Tensor& tensor, TensorHook hook, uint64_t kind);
+HookHandle add_hook_after_accumulation(const Tensor& leaf, TensorHook hook);
+}  // namespace detail
 
 // Calls `hook` with the tensor's gradient whenever one is computed. It may return a tensor that replaces the gradient.
 //
@@ -73,14 +87,57 @@ HookHandle add_hook(const Tensor& tensor, TensorHook hook);
 //   handle.remove();
 template <typename F>
 HookHandle register_hook(const Tensor& tensor, F hook) {
+  uint64_t kind = detail::hook_kind(hook);
   if constexpr (std::is_void_v<std::invoke_result_t<F&, const Tensor&>>) {
-    return detail::add_hook(tensor, [hook = std::move(hook)](const Tensor& gradient) mutable {
-      hook(gradient);
-      return Tensor();
-    });
+    return detail::add_hook(
+        tensor,
+        [hook = std::move(hook)](const Tensor& gradient) mutable {
+          hook(gradient);
+          return Tensor();
+        },
+        kind);
   } else {
-    return detail::add_hook(tensor, std::move(hook));
+    return detail::add_hook(tensor, std::move(hook), kind);
   }
+}
+
+// Calls `hook` with a leaf whenever its gradient has been added to. The tensor may be changed then: its optimizer can
+// step at once, and drop the gradient.
+//
+//   Tensor w = ones({3}).set_requires_grad();
+//   autograd::register_post_accumulate_grad_hook(w, [](const Tensor& leaf) {
+//     NoGrad off;
+//     leaf.sub_(leaf.grad() * 0.1);
+//     leaf.set_grad(Tensor());
+//   });
+//   w.sum().backward();
+template <typename F>
+HookHandle register_post_accumulate_grad_hook(const Tensor& leaf, F hook) {
+  return detail::add_hook_after_accumulation(leaf, [hook = std::move(hook)](const Tensor& changed) mutable {
+    hook(changed);
+    return Tensor();
+  });
+}
+
+// Hooks of a node: before it runs, with the gradients that arrive, which it may change; after it ran, with those that
+// leave, which it may change, and those that arrived.
+//
+//   Tensor w = ones({3}).set_requires_grad();
+//   Tensor y = w * 2;
+//   autograd::register_prehook(autograd::grad_fn(y), [](std::vector<Tensor>& arriving) { arriving[0] = arriving[0] * 3; });
+//   autograd::NodeHookHandle handle = autograd::register_posthook(
+//       autograd::grad_fn(y), [](std::vector<Tensor>& leaving, const std::vector<Tensor>&) { leaving[0] = leaving[0] + 1; });
+//   y.sum().backward();
+//   handle.remove();
+template <typename F>
+NodeHookHandle register_prehook(const Ref<Node>& node, F hook) {
+  uint64_t kind = detail::hook_kind(hook);
+  return {node, node->add_pre_hook(std::move(hook), kind)};
+}
+template <typename F>
+NodeHookHandle register_posthook(const Ref<Node>& node, F hook) {
+  uint64_t kind = detail::hook_kind(hook);
+  return {node, node->add_post_hook(std::move(hook), kind)};
 }
 
 }  // namespace tenon::autograd

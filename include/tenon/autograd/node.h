@@ -8,13 +8,16 @@
 
 #include <tenon/core/tensor.h>
 
+#include <atomic>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
 namespace tenon::autograd {
 
 class Node;
+class NodeVisitor;
 
 struct Edge {
   Ref<Node> node;
@@ -38,15 +41,21 @@ using PreHook = std::function<void(std::vector<Tensor>& gradients)>;
 // After it ran: may change the gradients that leave.
 using PostHook = std::function<void(std::vector<Tensor>& leaving, const std::vector<Tensor>& arrived)>;
 
+// One hook of several. `kind`: not 0 if it only computes, so that it may be captured (see traceable.h).
+template <typename F>
+struct HookEntry {
+  int64_t id;
+  F hook;
+  uint64_t kind = 0;
+};
+
 // The hooks of one tensor, in order of registration; shared by the tensor and its node.
 struct TensorHooks final : public Counted {
-  struct Entry {
-    int64_t id;
-    TensorHook hook;
-  };
+  using Entry = HookEntry<TensorHook>;
   std::vector<Entry> entries;
   // Undefined gradients pass untouched.
   void run(Tensor& gradient) const;
+  int64_t add(TensorHook hook, uint64_t kind);
 };
 
 class Node : public Counted {
@@ -81,16 +90,34 @@ class Node : public Counted {
   // Whether the running backward wants the gradient of this edge. Outside a backward: whether there is one.
   virtual bool wants(size_t edge) const;
 
-  void add_pre_hook(PreHook hook) { pre_hooks_.push_back(std::move(hook)); }
-  void add_post_hook(PostHook hook) { post_hooks_.push_back(std::move(hook)); }
-  const std::vector<PreHook>& pre_hooks() const { return pre_hooks_; }
-  const std::vector<PostHook>& post_hooks() const { return post_hooks_; }
+  // Numbers to remove them by.
+  int64_t add_pre_hook(PreHook hook, uint64_t kind = 0);
+  int64_t add_post_hook(PostHook hook, uint64_t kind = 0);
+  void remove_hook(int64_t id);
+  const std::vector<HookEntry<PreHook>>& pre_hooks() const { return pre_hooks_; }
+  const std::vector<HookEntry<PostHook>>& post_hooks() const { return post_hooks_; }
   void add_tensor_hooks(uint32_t input_nr, Ref<TensorHooks> hooks);
   // The tensor keeps its gradient (`retain_grad`); replaces one with the same number.
   void set_retained(uint32_t input_nr, WeakRef<TensorImpl> tensor);
   void drop_retained(uint32_t input_nr);
   // Hooks of the tensors that these gradients belong to, then retained gradients.
   virtual void run_tensor_hooks(std::vector<Tensor>& gradients);
+  using HooksOfInput = std::pair<uint32_t, Ref<TensorHooks>>;
+  const std::vector<HooksOfInput>& tensor_hooks() const { return tensor_hooks_; }
+  const std::vector<std::pair<uint32_t, WeakRef<TensorImpl>>>& retained() const { return retained_; }
+
+  // Shows what the node holds (visit.h). False: it cannot be repeated from that, and is called as it is. It may have
+  // shown some of it by then.
+  virtual bool visit(NodeVisitor& visitor);
+  // Of one that can be repeated: a node that does the same, with the same inputs and edges and no hooks.
+  virtual Ref<Node> copy() const { return nullptr; }
+  // The sizes and dtypes of the gradients that arrive.
+  void visit_inputs(NodeVisitor& visitor);
+  // Leads the edges, also those of nodes that this one runs, to others.
+  virtual void redirect(const std::function<Edge(const Edge&)>& to);
+
+  // Where the operator was called; known in anomaly mode.
+  const std::string& made_at() const;
 
  protected:
   // Of an operator that was called earlier.
@@ -98,6 +125,8 @@ class Node : public Counted {
   struct Leaf {};
   // A node that runs as soon as it can, whatever else waits.
   Node(std::string_view name, Leaf);
+
+  void copy_structure(const Node& from);
 
   // Everything that can hold another node; called with the stack kept flat.
   virtual void drop_references();
@@ -108,10 +137,16 @@ class Node : public Counted {
   uint64_t sequence_, operation_;
   std::vector<Edge> next_edges_;
   std::vector<InputMeta> inputs_;
-  std::vector<PreHook> pre_hooks_;
-  std::vector<PostHook> post_hooks_;
-  std::vector<std::pair<uint32_t, Ref<TensorHooks>>> tensor_hooks_;
+  std::vector<HookEntry<PreHook>> pre_hooks_;
+  std::vector<HookEntry<PostHook>> post_hooks_;
+  std::vector<HooksOfInput> tensor_hooks_;
   std::vector<std::pair<uint32_t, WeakRef<TensorImpl>>> retained_;
+  std::unique_ptr<const std::string> made_at_;
+
+  // Where the node stands in the walk that has claimed it: a walk finds its own numbers without a table.
+  friend class WalkPlan;
+  mutable std::atomic<uint64_t> walk_{0};
+  mutable uint32_t place_ = 0;
 };
 
 // The end of the graph at a leaf. Owns the leaf; the leaf knows it weakly.
@@ -121,6 +156,9 @@ class AccumulateGrad final : public Node {
   const Tensor& leaf() const { return leaf_; }
   std::vector<Tensor> apply(std::vector<Tensor> gradients) override;
   void run_tensor_hooks(std::vector<Tensor>& gradients) override;
+  // Adds to the leaf's gradient, or makes this one it.
+  void accumulate(Tensor gradient);
+  void run_hooks_after();
 
  protected:
   void drop_references() override;

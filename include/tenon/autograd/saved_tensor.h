@@ -54,7 +54,18 @@ class SavedTensor {
   // A copy of what a tensor with this history held.
   static SavedTensor copy(Tensor detached, Edge history);
 
+  // What stands for a saved tensor where a node is repeated: read as it is, or asked for when it is read.
+  static SavedTensor standing_for(Tensor tensor);
+  static SavedTensor asked_for(std::function<Tensor()> reader);
+
   bool defined() const { return kind_ != Kind::Undefined; }
+  // Whether hooks have packed it away, so that reading it calls the user's code.
+  bool is_packed() const { return static_cast<bool>(packed_); }
+  // Whether it may be read: nobody has changed it in place.
+  bool intact() const { return packed_ || !versioned_ || tensor_.version() == version_; }
+  // The tensor, if it is not packed, leaving the rest here; and back again.
+  Tensor take() { return std::move(tensor_); }
+  void put_back(Tensor tensor) { tensor_ = std::move(tensor); }
   bool is_output() const { return kind_ == Kind::Output; }
   // `for_node` names the reader in errors; `history` is given to a saved output.
   Tensor unpack(std::string_view for_node, const std::function<Edge()>& history) const;
@@ -68,6 +79,7 @@ class SavedTensor {
   Tensor tensor_;
   int64_t version_ = 0;
   bool versioned_ = false;
+  bool as_read_ = false;  // what the reader gives has its history already
   Edge history_;  // of a Copy, and of a packed Input
   struct Packed {
     std::any content;

@@ -45,16 +45,19 @@ class Backend {
  public:
   Backend(const char* name) : Backend(std::string(name)) {}
   Backend(std::string name);  // an Error that lists the known ones
-  Backend(std::function<GraphFunction(const graph::Graph&)> custom) : name_("custom"), custom_(std::move(custom)) {}
+  Backend(std::function<GraphFunction(const graph::Graph&)> custom);
   template <typename F>
     requires std::is_invocable_r_v<GraphFunction, F&, const graph::Graph&>
   Backend(F custom) : Backend(std::function<GraphFunction(const graph::Graph&)>(std::move(custom))) {}
 
   const std::string& name() const { return name_; }
   const std::function<GraphFunction(const graph::Graph&)>& custom() const { return custom_; }
+  // Copies of a backend have the same; of those with a name it is 0.
+  uint64_t serial() const { return serial_; }
 
  private:
   std::string name_;
+  uint64_t serial_ = 0;
   std::function<GraphFunction(const graph::Graph&)> custom_;
 };
 
@@ -79,6 +82,8 @@ struct CompileOptions {
   // What backward(create_graph) through the function gives: gradients that can be differentiated again, or such that an
   // Error comes when they are.
   DoubleBackward double_backward = DoubleBackward::Allow;
+  // Backward walks that start while the function runs are captured and compiled as well (compiled_autograd/enable.h).
+  bool compiled_autograd = false;
   std::vector<std::string> argument_names = {};  // of the tensors, for guards and messages; without: arg0, arg1, …
   std::function<void(const std::string& reason)> guard_fail = nullptr;  // told why a call needs a new compile
 };
@@ -146,6 +151,10 @@ class CompiledFunction {
   struct State;
   std::unique_ptr<State> state_;
 };
+
+// What makes `CompileOptions::compiled_autograd` hold while what it gives is alive; set by the room that knows it.
+using WalkCompiler = std::shared_ptr<void> (*)(const CompileOptions& options);
+void set_walk_compiler(WalkCompiler compiler);
 
 // Whether a capture is running on this thread.
 bool is_capturing();

@@ -26,6 +26,7 @@ enum class LogTopic : unsigned {
   Kernels,     // every kernel as text, and its compile time
   Plan,        // plans as text
   Cache,       // object cache hits, misses, rejected entries
+  CompiledAutograd,  // backward walks that are captured: their nodes, why one was captured anew, graphs
   Count_,
 };
 

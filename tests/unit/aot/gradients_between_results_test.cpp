@@ -77,7 +77,7 @@ TEST(GradientsBetweenResults, a_hook_would_have_to_change_what_is_behind_it) {
     (y * 3).sum().backward({}, true);
     EXPECT_EQ(calls, 1) << "nothing else was differentiated";
     std::string error = error_of([&, &z = z] { z.sum().backward(); });
-    EXPECT_NE(error.find("[register_hook] a hook is set on a result of CompiledFunction from which another"),
+    EXPECT_NE(error.find("[register_hook] a hook is set on a result of CompiledFunctionBackward from which another"),
               std::string::npos)
         << error;
   }

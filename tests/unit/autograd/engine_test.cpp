@@ -84,7 +84,7 @@ TEST(Engine, TheGraphIsFreed) {
   y.backward();
   expect_near(x.grad(), {2 * std::cos(2.0)});
   EXPECT_EQ(error_of([&] { y.backward(); }),
-            "[backward] the graph was freed: pass retain_graph=true to the first backward to go through sin again");
+            "[backward] the graph was freed: pass retain_graph=true to the first backward to go through SinBackward0 again");
   expect_near(x.grad(), {2 * std::cos(2.0)});
 }
 
@@ -103,7 +103,7 @@ TEST(Engine, Errors) {
             "[set_requires_grad] only floating point tensors can require grad, got int64[2]");
   EXPECT_EQ(
       error_of([&] { (x * 2).set_requires_grad(false); }),
-      "[set_requires_grad] float64[3] is the result of mul and requires grad: use detach() for one that does not");
+      "[set_requires_grad] float64[3] is the result of MulBackward1 and requires grad: use detach() for one that does not");
   EXPECT_EQ(error_of([&] { x.set_grad(real({1})); }),
             "[set_grad] expected a gradient float64[3] on cpu, got float64[1] on cpu");
   EXPECT_EQ(error_of([&] { Tensor().backward(); }), "[backward] expected a tensor, got an undefined one");
@@ -205,7 +205,7 @@ TEST(Engine, GradientsOfTheWrongShapeNameTheNode) {
   autograd::grad_fn(y)->add_post_hook(
       [](std::vector<Tensor>& leaving, const std::vector<Tensor>&) { leaving[0] = real({1, 2}); });
   EXPECT_EQ(error_of([&] { y.sum().backward(); }),
-            "[backward] sin gave a gradient float64[2] for its input 0, expected float64[3]");
+            "[backward] SinBackward0 gave a gradient float64[2] for its input 0, expected float64[3]");
   Tensor z = x.sin();
   autograd::grad_fn(z)->add_post_hook(
       [](std::vector<Tensor>& leaving, const std::vector<Tensor>&) { leaving[0] = real({1, 1, 1, 2, 2, 2}, {2, 3}); });

@@ -23,7 +23,8 @@ TEST_F(Logs, topics_are_turned_on_by_name) {
 }
 
 TEST_F(Logs, every_topic_has_its_own_name) {
-  const char* names[] = {"graph", "guards", "recompiles", "breaks", "fusion", "kernels", "plan", "cache"};
+  const char* names[] = {"graph", "guards", "recompiles", "breaks", "fusion", "kernels", "plan", "cache",
+                         "compiled_autograd"};
   ASSERT_EQ(std::size(names), static_cast<size_t>(LogTopic::Count_));
   for (unsigned on = 0; on < std::size(names); ++on) {
     set_logs(names[on]);
@@ -50,7 +51,7 @@ TEST_F(Logs, unknown_topic_lists_the_known_ones_and_changes_nothing) {
     EXPECT_STREQ(
         error.what(),
         "[TENON_LOGS] unknown topic 'gards': expected a comma-separated list of all, graph, guards, recompiles, "
-        "breaks, fusion, kernels, plan, cache");
+        "breaks, fusion, kernels, plan, cache, compiled_autograd");
   }
   EXPECT_TRUE(log_enabled(LogTopic::Fusion));
   EXPECT_FALSE(log_enabled(LogTopic::Graph));

@@ -1,0 +1,154 @@
+// A compiled function's backward as a part of a captured walk.
+#include "compiled_node.h"
+
+#include <tenon/autograd/grad_mode.h>
+#include <tenon/autograd/visit.h>
+#include <tenon/generated/ops.h>
+#include <tenon/sym/size_rules.h>
+
+#include <algorithm>
+#include <bit>
+
+namespace tenon::aot {
+namespace {
+
+using dispatch::Value;
+
+// Expressions of one environment with numbers, possibly symbols of another one, in the place of their symbols.
+class Translation {
+ public:
+  explicit Translation(std::span<const Value> numbers) {
+    for (const Value& number : numbers) {
+      bool real = number.tag() == Value::Tag::Real;
+      if (real ? number.sym_float().is_symbolic() : number.sym_int().is_symbolic())
+        env_ = real ? number.sym_float().env() : number.sym_int().env();
+      bits_.push_back(real && !number.sym_float().is_symbolic() ? std::bit_cast<int64_t>(number.real())
+                      : !real && !number.sym_int().is_symbolic() ? number.integer()
+                                                                 : 0);
+    }
+    if (!env_) return;
+    sym::ExprPool& pool = env_->pool();
+    for (size_t at = 0; at < numbers.size(); ++at) {
+      const Value& number = numbers[at];
+      auto id = static_cast<int32_t>(at);
+      if (number.tag() == Value::Tag::Real)
+        symbols_.emplace(id, number.sym_float().is_symbolic() ? number.sym_float().expr()
+                                                              : pool.real_constant(number.real()));
+      else
+        symbols_.emplace(id, number.sym_int().is_symbolic() ? number.sym_int().expr() : pool.constant(number.integer()));
+    }
+  }
+
+  SymInt operator()(const SymInt& number) const {
+    if (!number.is_symbolic()) return number;
+    if (!env_) return sym::evaluate(number.expr(), bits_);
+    return SymInt(env_->pool().import(number.expr(), symbols_), env_);
+  }
+  SymInts operator()(const SymInts& numbers) const {
+    SymInts made;
+    for (const SymInt& number : numbers) made.push_back((*this)(number));
+    return made;
+  }
+  Value operator()(const Value& value) const {
+    if (!env_) return graph::evaluate_numbers(value, bits_);
+    switch (value.tag()) {
+      case Value::Tag::Int: return Value((*this)(value.sym_int())).own();
+      case Value::Tag::SymInts: return Value((*this)(value.sym_ints())).own();
+      case Value::Tag::Real:
+        return value.sym_float().is_symbolic()
+                   ? Value(SymFloat(env_->pool().import(value.sym_float().expr(), symbols_), env_)).own()
+                   : value;
+      case Value::Tag::Bool:
+        return value.sym_bool().is_symbolic()
+                   ? Value(SymBool(env_->pool().import(value.sym_bool().expr(), symbols_), env_)).own()
+                   : value;
+      default: return value;
+    }
+  }
+
+ private:
+  Ref<sym::ShapeEnv> env_;
+  std::vector<int64_t> bits_;
+  std::unordered_map<int32_t, sym::Expr> symbols_;
+};
+
+// The graph for these numbers, to be run on fakes of their environment.
+graph::Graph translated(const graph::Graph& graph, const Translation& translate) {
+  graph::Graph made = graph;
+  auto each = [&](graph::Argument& argument) {
+    if (auto* constant = std::get_if<Value>(&argument)) argument = translate(*constant);
+  };
+  for (graph::Node& node : made.nodes)
+    for (graph::Argument& argument : node.args) each(argument);
+  for (graph::Argument& output : made.outputs) each(output);
+  return made;
+}
+
+// A gradient with the strides that backward was traced with.
+Tensor laid_out(const Tensor& gradient, const Tensor& meta, const Translation& translate) {
+  SymInts sizes = translate(meta.sym_sizes()), strides = translate(meta.sym_strides()), given = gradient.sym_strides();
+  bool same = gradient.dtype() == meta.dtype();
+  for (size_t dim = 0; same && dim < sizes.size(); ++dim)
+    same = given[dim].same(strides[dim]) || decide_or(given[dim] == strides[dim], false) ||
+           decide_or(sizes[dim] <= 1, false);
+  if (same) return gradient;
+  Tensor copy = empty_strided(sizes, strides, TensorOptions(meta.dtype(), meta.device()));
+  copy.copy_(gradient);
+  return copy;
+}
+
+}  // namespace
+
+bool CompiledNode::visit(autograd::NodeVisitor& visitor) {
+  if (!is_copy_) {
+    if (!alive_ || !state_->can_be_inlined || autograd::grad_enabled()) return false;
+    for (const Watched& each : watched_)
+      if (each.version->count != each.then) return false;
+  }
+  visitor.fixed(state_->serial);
+  const sym::EnvSnapshot& known = state_->known;
+  for (size_t at = 0; at < symbols_.size(); ++at) {
+    bool real = at < known.symbols.size() && known.symbols[at].expr.is_real();
+    if (real) {
+      SymFloat number(std::bit_cast<double>(symbols_[at]));
+      visitor.number(number);
+      if (is_copy_) numbers_.push_back(Value(number).own());
+    } else {
+      SymInt number(symbols_[at]);
+      visitor.number(number);
+      if (is_copy_) numbers_.push_back(Value(number).own());
+    }
+  }
+  for (autograd::SavedTensor& saved : saved_) visitor.saved(saved, name(), [] { return autograd::Edge(); });
+  return true;
+}
+
+Ref<autograd::Node> CompiledNode::copy() const {
+  auto made = make_ref<CompiledNode>(state_, symbols_, draws_);
+  made->copy_structure(*this);
+  made->saved_ = saved_;
+  made->alive_ = made->is_copy_ = true;
+  return made;
+}
+
+std::vector<Tensor> CompiledNode::apply_inlined(const std::vector<Tensor>& gradients) const {
+  autograd::NoGrad off;
+  std::vector<bool> given;
+  for (const Tensor& gradient : gradients) given.push_back(gradient.defined());
+  State::Backward& backward = state_->backward(given);
+  Translation translate(numbers_);
+  const graph::Graph& whole = state_->parts.backward;
+  std::vector<Tensor> inputs;
+  for (size_t at = 0; at < saved_.size(); ++at)
+    if (backward.read[at]) inputs.push_back(saved_[at].unpack(name(), nullptr));
+  for (size_t at = 0; at < gradients.size(); ++at)
+    if (given[at])
+      inputs.push_back(laid_out(gradients[at], whole.meta(whole.inputs[state_->parts.saved.size() + at]), translate));
+  std::vector<Value> computed = graph::interpret(translated(*backward.graph, translate), inputs);
+  std::vector<Tensor> results;
+  size_t next = 0;
+  for (bool reached : backward.reached) results.push_back(reached ? computed[next++].take_tensor() : Tensor());
+  return results;
+}
+
+}  // namespace tenon::aot

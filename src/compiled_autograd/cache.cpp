@@ -1,0 +1,181 @@
+#include "cache.h"
+
+#include "replay.h"
+
+#include "capture/session.h"
+#include "support/thread_context.h"
+
+#include <tenon/autograd/grad_mode.h>
+#include <tenon/support/counters.h>
+#include <tenon/support/log.h>
+
+#include <bit>
+
+namespace tenon::compiled_autograd {
+namespace {
+
+using dispatch::Value;
+
+// A walk with more calls than these that cannot be captured is run node by node: graphs between them would be short.
+constexpr size_t kMostBreaks = 32;
+// How often walks that are alike may be captured anew, because of what cannot be seen from the description.
+constexpr int kRecompileLimit = 16;
+
+void say(const std::string& text) { log_line(LogTopic::CompiledAutograd, text); }
+
+Value number_value(const Description::Number& number) {
+  return number.real ? Value(std::bit_cast<double>(number.bits)) : Value(number.bits);
+}
+
+// Why the walk is run node by node; empty: it is captured.
+std::string why_not(const Description& description) {
+  if (!description.broken.empty()) return description.broken;
+  if (description.breaks > kMostBreaks)
+    return fmt::format("it calls {} functions and hooks that cannot be captured, more than {}", description.breaks,
+                       kMostBreaks);
+  for (const Tensor& tensor : description.tensors)
+    if (tensor.is_fake() || tensor.device().type != DeviceType::CPU) return "it works on tensors without data";
+  return {};
+}
+
+}  // namespace
+
+std::optional<std::vector<Tensor>> Cache::run(const autograd::Walk& walk, bool verbose) {
+  // Part of what something else records.
+  if (capture::is_capturing() || !dispatch::thread_keys().include.empty()) return std::nullopt;
+  autograd::RunningWalk running(walk);
+  Description description = describe(running);
+  std::string why = why_not(description);
+  if (!why.empty()) {
+    TENON_CHECK(!options_.fullgraph || description.breaks <= kMostBreaks,
+                "[compiled_autograd] the walk cannot be captured as one graph (fullgraph): {}", why);
+    if (verbose) say("not captured: " + why);
+    return std::nullopt;
+  }
+  std::shared_ptr<Entry> entry = find(description, verbose);
+  support::SwapSlot runs(support::ContextSlot::Walk, &running);
+  Run run(running, description);
+  std::vector<Tensor> captured = call(*entry, run, verbose);
+  if (!walk.retain_graph && !walk.create_graph)
+    for (const Description::Step& step : description.steps)
+      if (step.runs) step.node->release_saved();
+  running.running = nullptr;
+  autograd::run_callbacks(running);
+  return captured;
+}
+
+std::shared_ptr<Cache::Entry> Cache::find(const Description& description, bool verbose) {
+  std::string key = description.key;
+  if (options_.dynamic == Dynamic::Off)
+    for (const Description::Number& number : description.numbers)
+      key.append(reinterpret_cast<const char*>(&number.bits), sizeof number.bits);
+  std::lock_guard lock(mutex_);
+  std::shared_ptr<Entry>& entry = entries_[std::move(key)];
+  if (!entry) {
+    note_new(description, verbose);
+    entry = std::make_shared<Entry>();
+    entry->last = description.numbers;
+    entry->changes.assign(description.numbers.size(), options_.dynamic == Dynamic::On);
+    CompileOptions options{.fullgraph = options_.fullgraph, .dynamic = options_.dynamic, .backend = options_.backend};
+    options.recompile_limit = kRecompileLimit;
+    entry->function = std::make_shared<capture::CompiledFunction>(std::move(options));
+    return entry;
+  }
+  note_changes(*entry, description, verbose);
+  return entry;
+}
+
+// The first node at which the walk leaves those that are known.
+void Cache::note_new(const Description& description, bool verbose) {
+  Prefix* prefix = &prefixes_;
+  size_t begin = 0, number = 0;
+  bool said = false;
+  auto step = [&](size_t end, const std::string& name) {
+    std::string_view part = std::string_view(description.key).substr(begin, end - begin);
+    auto found = prefix->next.find(part);
+    if (found == prefix->next.end()) {
+      if (!std::exchange(said, true) && verbose) {
+        std::vector<size_t> sizes;
+        for (const auto& [key, next] : prefix->next) sizes.push_back(key.size());
+        say(fmt::format(
+            "Cache miss due to new autograd node: {} (NodeCall {}) with key size {}, previous key sizes=[{}]", name,
+            number, part.size(), fmt::join(sizes, ", ")));
+      }
+      found = prefix->next.emplace(std::string(part), std::make_unique<Prefix>()).first;
+    }
+    prefix = found->second.get();
+    begin = end;
+    ++number;
+  };
+  step(description.root_key_end, "torch::autograd::GraphRoot");
+  for (const Description::Step& each : description.steps) step(each.key_end, each.node->name());
+}
+
+void Cache::note_changes(Entry& entry, const Description& description, bool verbose) {
+  std::lock_guard lock(entry.mutex);
+  bool any = false;
+  size_t at = 0, step = 0;
+  for (const Description::Step& each : description.steps) {
+    ++step;
+    for (size_t first = at; at < each.numbers_end; ++at) {
+      if (entry.changes[at] || entry.last[at].bits == description.numbers[at].bits) continue;
+      entry.changes[at] = any = true;
+      if (verbose)
+        say(fmt::format("Cache miss due to changed shapes: marking size idx {} of {} (NodeCall {}) as dynamic",
+                        at - first, each.node->name(), step));
+    }
+  }
+  if (any) ++entry.generation;
+}
+
+std::vector<Tensor> Cache::call(Entry& entry, Run& run, bool verbose) {
+  static Counter& captures = counter("compiled_autograd_captures");
+  static Counter& compiles = counter("compiled_autograd_compiles");
+  std::vector<Value> numbers;
+  std::vector<bool> changes;
+  int64_t generation = 0;
+  {
+    std::lock_guard lock(entry.mutex);
+    changes = entry.changes;
+    generation = entry.generation;
+  }
+  for (size_t at = 0; at < changes.size(); ++at)
+    if (changes[at]) numbers.push_back(number_value(run.description.numbers[at]));
+  const Value constants[] = {Value(generation)};
+  int64_t callbacks = -1;
+  auto body = [&](std::span<const Tensor> tensors, std::span<const Value> symbols) {
+    capture::Session* session = capture::Session::current();
+    if (session) captures.add();
+    Replayed replayed = replay({tensors, symbols, changes}, verbose && session);
+    int64_t number = -1;
+    if (!replayed.callbacks.empty() && session) {
+      TENON_CHECK(!session->broke,
+                  "[queue_callback] a final callback of a walk with a graph break: queue_callback() is only supported "
+                  "when Compiled Autograd is enabled with fullgraph=True");
+      std::lock_guard lock(entry.mutex);
+      number = static_cast<int64_t>(entry.callbacks.size());
+      entry.callbacks[number] = std::move(replayed.callbacks);
+    } else {
+      for (std::function<void()>& callback : replayed.callbacks) autograd::queue_callback(std::move(callback));
+    }
+    std::vector<Value> values = flatten(std::move(replayed));
+    values.insert(values.begin(), Value(number));
+    return values;
+  };
+  autograd::SetGradMode mode(run.walk.walk.create_graph);
+  int64_t before = entry.function->compile_count();
+  std::vector<Value> values = entry.function->call(run.description.tensors, numbers, constants, body);
+  compiles.add(entry.function->compile_count() - before);
+  callbacks = values.front().integer();
+  values.erase(values.begin());
+  Replayed results = rebuild(std::move(values));
+  for (size_t at = 0; at < results.arrivals.size(); ++at)
+    land(run, results.arrivals[at], std::move(results.gradients[at]));
+  if (callbacks >= 0) {
+    std::lock_guard lock(entry.mutex);
+    for (const std::function<void()>& callback : entry.callbacks.at(callbacks)) autograd::queue_callback(callback);
+  }
+  return std::move(results.captured);
+}
+
+}  // namespace tenon::compiled_autograd

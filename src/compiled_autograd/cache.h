@@ -1,0 +1,48 @@
+// What was compiled of walks, by their description.
+#pragma once
+
+#include "run.h"
+
+#include <tenon/capture/compiled_function.h>
+#include <tenon/compiled_autograd/enable.h>
+
+#include <map>
+#include <mutex>
+#include <unordered_map>
+
+namespace tenon::compiled_autograd {
+
+class Cache {
+ public:
+  explicit Cache(Options options) : options_(std::move(options)) {}
+
+  // Runs the walk, captured and compiled; nothing where it is better run node by node. `verbose`: says what it does.
+  std::optional<std::vector<Tensor>> run(const autograd::Walk& walk, bool verbose);
+
+ private:
+  // Walks that are alike. What changes from one to the next is a symbol.
+  struct Entry {
+    std::mutex mutex;                      // guards what follows, not the function
+    std::vector<Description::Number> last;
+    std::vector<bool> changes;             // by number
+    int64_t generation = 0;                // counts changes of `changes`
+    std::shared_ptr<capture::CompiledFunction> function;
+    std::map<int64_t, std::vector<std::function<void()>>> callbacks;  // that captures left, by number
+  };
+  // Descriptions that begin alike, for the reason of a miss.
+  struct Prefix {
+    std::map<std::string, std::unique_ptr<Prefix>, std::less<>> next;
+  };
+
+  std::shared_ptr<Entry> find(const Description& description, bool verbose);
+  void note_new(const Description& description, bool verbose);
+  void note_changes(Entry& entry, const Description& description, bool verbose);
+  std::vector<Tensor> call(Entry& entry, Run& run, bool verbose);
+
+  Options options_;
+  std::mutex mutex_;
+  std::unordered_map<std::string, std::shared_ptr<Entry>> entries_;
+  Prefix prefixes_;
+};
+
+}  // namespace tenon::compiled_autograd

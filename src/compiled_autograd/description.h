@@ -1,0 +1,42 @@
+// What a walk is like, node by node: what it is known by, what may differ between walks that are alike, and the tensors
+// that it starts from.
+#pragma once
+
+#include "autograd/running_walk.h"
+
+#include <tenon/autograd/visit.h>
+
+#include <string>
+#include <vector>
+
+namespace tenon::compiled_autograd {
+
+struct Description {
+  struct Step {
+    autograd::Node* node;
+    bool runs = true;      // false: only its gradients are wanted
+    bool opaque = false;   // called as it is, at every walk
+    size_t key_end = 0, numbers_end = 0, tensors_end = 0;  // where its part of the lists ends
+  };
+  struct Number {
+    int64_t bits;
+    bool real;
+  };
+  std::vector<Step> steps;  // in depth; the engine may take another order
+  std::string key;          // walks that are alike have the same
+  size_t root_key_end = 0;
+  std::vector<Number> numbers;
+  std::vector<Tensor> tensors;  // the roots' gradients, then what nodes saved
+  size_t roots = 0;
+  size_t breaks = 0;   // calls that cannot be captured
+  std::string broken;  // not empty: something that a node saved cannot be read, and why
+};
+
+Description describe(autograd::RunningWalk& walk);
+
+// Reads the saved tensor of a node that is packed away, by its number among those; and all others, so that one which
+// was changed in place raises its Error.
+Tensor unpack(autograd::Node& node, size_t number);
+void check_saved(autograd::Node& node);
+
+}  // namespace tenon::compiled_autograd
