@@ -7,6 +7,7 @@
 #include <tenon/capture/compile.h>
 #include <tenon/capture/marks.h>
 #include <tenon/compiled_autograd/enable.h>
+#include <tenon/core/accessor.h>
 #include <tenon/core/cell.h>
 #include <tenon/core/random.h>
 #include <tenon/core/tensor.h>

@@ -135,7 +135,7 @@ std::vector<Tensor> CompiledNode::apply_inlined(const std::vector<Tensor>& gradi
   autograd::NoGrad off;
   std::vector<bool> given;
   for (const Tensor& gradient : gradients) given.push_back(gradient.defined());
-  State::Backward& backward = state_->backward(given);
+  State::Backward& backward = state_->backward(given, symbols_);
   Translation translate(numbers_);
   const graph::Graph& whole = state_->parts.backward;
   std::vector<Tensor> inputs;

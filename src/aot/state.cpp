@@ -1,6 +1,7 @@
 #include "state.h"
 
 #include "gradient_layout.h"
+#include "support/thread_context.h"
 #include "without_tangents.h"
 
 #include <tenon/autograd/visit.h>
@@ -52,6 +53,8 @@ std::vector<bool> State::reached_from(const std::vector<bool>& given, std::span<
   partial.captured = graph::in_copy(program.captured, copy);
   partial.given_tangents = given;
   partial.are_remade = joint.are_remade;
+  // A capture may be going on, which this is no part of; so may a backward.
+  support::SwapContext apart(support::ThreadContext{});
   JointGraph traced = trace_joint(partial);
   std::vector<bool> reached;
   for (int32_t input : joint.gradients)

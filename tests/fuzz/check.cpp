@@ -56,6 +56,7 @@ struct Configuration {
 bool is_documented(const Configuration& configuration, const Observation& got, const Observation& expected,
                    const std::string& difference) {
   if (got.call_error.find("the function looks at the gradient of a view") != std::string::npos) return true;
+  if (got.gradient_error.find("set the hook on a copy of the result") != std::string::npos) return true;
   if (!configuration.from_data) return false;
   return difference.find(" has strides [") != std::string::npos || difference.rfind("the version of base", 0) == 0 ||
          (got.call_error.empty() && expected.call_error.find("at least one element") != std::string::npos);

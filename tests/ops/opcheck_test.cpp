@@ -71,8 +71,8 @@ TEST_P(CheckedRow, is_registered_well) {
   EXPECT_GT(checked, 0u) << "no sample for " << row.schema.str();
 }
 
-INSTANTIATE_TEST_SUITE_P(Table, CheckedRow, testing::ValuesIn(rows()), [](const auto& info) {
-  std::string name = info.param->op->name();
+INSTANTIATE_TEST_SUITE_P(Table, CheckedRow, testing::ValuesIn(rows()), [](const auto& each) {
+  std::string name = each.param->op->name();
   for (char& letter : name)
     if (!std::isalnum(static_cast<unsigned char>(letter))) letter = '_';
   return name;
