@@ -115,10 +115,11 @@ void NodeHookHandle::remove() const {
 HookHandle detail::add_hook_after_accumulation(const Tensor& leaf, TensorHook hook) {
   TENON_CHECK(leaf.requires_grad(), "[register_post_accumulate_grad_hook] expected a tensor that requires grad, got {}",
               leaf.description());
-  TENON_CHECK(leaf.is_leaf(),
-              "[register_post_accumulate_grad_hook] post accumulate grad hooks cannot be registered on non-leaf tensors, "
-              "got {}",
-              leaf.description());
+  TENON_CHECK(
+      leaf.is_leaf(),
+      "[register_post_accumulate_grad_hook] post accumulate grad hooks cannot be registered on non-leaf tensors, "
+      "got {}",
+      leaf.description());
   if (const core::EffectInterceptor* instead = core::effect_interceptor()) {
     (*instead)({"register_post_accumulate_grad_hook() registers a hook",
                 {&leaf, 1},
@@ -138,11 +139,12 @@ HookHandle detail::add_hook(const Tensor& tensor, TensorHook hook, uint64_t kind
   TENON_CHECK(tensor.requires_grad(), "[register_hook] expected a tensor that requires grad, got {}",
               tensor.description());
   if (const core::EffectInterceptor* instead = core::effect_interceptor()) {
-    (*instead)(
-        {"register_hook() registers a hook", {&tensor, 1}, [hook = std::move(hook), kind](std::span<const Tensor> tensors) {
-           add_hook(tensors[0], hook, kind);
-           return std::vector<Tensor>();
-         }});
+    (*instead)({"register_hook() registers a hook",
+                {&tensor, 1},
+                [hook = std::move(hook), kind](std::span<const Tensor> tensors) {
+                  add_hook(tensors[0], hook, kind);
+                  return std::vector<Tensor>();
+                }});
     return HookHandle(nullptr, HookHandle::kInsideCapture);
   }
   Ref<Node> node = grad_fn(tensor);
