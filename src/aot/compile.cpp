@@ -4,6 +4,7 @@
 
 #include <tenon/autograd/grad_mode.h>
 #include <tenon/autograd/meta.h>
+#include <tenon/core/given_up.h>
 #include <tenon/core/random.h>
 
 #include <algorithm>
@@ -66,6 +67,12 @@ std::vector<Value> run_wrapped(const std::shared_ptr<State>& state, std::span<co
                                std::span<const int64_t> symbols, std::span<const Draw> given) {
   const JointGraph& joint = state->joint;
   check_written(joint, inputs);
+  // What is looked at again afterwards is not given up.
+  if (!joint.mutated.empty() || !joint.tangents.empty() ||
+      std::any_of(joint.outputs.begin(), joint.outputs.end(), [](const OutputPlan& plan) {
+        return plan.kind == OutputPlan::Kind::Input || plan.kind == OutputPlan::Kind::ViewOfInput;
+      }))
+    (void)core::taken(inputs);
   std::vector<Draw> draws = take_draws(joint, symbols, given);
   std::vector<Value> results;
   {

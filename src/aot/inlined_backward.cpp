@@ -22,7 +22,7 @@ class Translation {
       bool real = number.tag() == Value::Tag::Real;
       if (real ? number.sym_float().is_symbolic() : number.sym_int().is_symbolic())
         env_ = real ? number.sym_float().env() : number.sym_int().env();
-      bits_.push_back(real && !number.sym_float().is_symbolic() ? std::bit_cast<int64_t>(number.real())
+      bits_.push_back(real && !number.sym_float().is_symbolic()  ? std::bit_cast<int64_t>(number.real())
                       : !real && !number.sym_int().is_symbolic() ? number.integer()
                                                                  : 0);
     }
@@ -32,10 +32,11 @@ class Translation {
       const Value& number = numbers[at];
       auto id = static_cast<int32_t>(at);
       if (number.tag() == Value::Tag::Real)
-        symbols_.emplace(id, number.sym_float().is_symbolic() ? number.sym_float().expr()
-                                                              : pool.real_constant(number.real()));
+        symbols_.emplace(
+            id, number.sym_float().is_symbolic() ? number.sym_float().expr() : pool.real_constant(number.real()));
       else
-        symbols_.emplace(id, number.sym_int().is_symbolic() ? number.sym_int().expr() : pool.constant(number.integer()));
+        symbols_.emplace(id,
+                         number.sym_int().is_symbolic() ? number.sym_int().expr() : pool.constant(number.integer()));
     }
   }
 
@@ -115,7 +116,7 @@ bool CompiledNode::visit(autograd::NodeVisitor& visitor) {
       if (is_copy_) numbers_.push_back(Value(number).own());
     } else {
       SymInt number(symbols_[at]);
-      visitor.number(number);
+      visitor.symbol(number);
       if (is_copy_) numbers_.push_back(Value(number).own());
     }
   }

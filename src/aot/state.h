@@ -16,8 +16,8 @@ struct State {
   Partition parts;
   GraphCompiler compiler;
   bool refuse_double_backward = false;
-  sym::EnvSnapshot known;  // what the guards make sure of
-  uint64_t serial = 0;     // never that of another
+  sym::EnvSnapshot known;       // what the guards make sure of
+  uint64_t serial = 0;          // never that of another
   bool can_be_inlined = false;  // backward is a graph that can become a part of another one
   GraphFunction forward;
 

@@ -174,8 +174,7 @@ bool is_captured() {
   return (keys.include - keys.exclude).has(DispatchKey::Capture);
 }
 
-dispatch::OperatorRef make_function_operator(const std::string& name, FunctionNode::Backward backward,
-                                             uint64_t kind) {
+dispatch::OperatorRef make_function_operator(const std::string& name, FunctionNode::Backward backward, uint64_t kind) {
   schema::Schema schema = schema::parse(
       "tenon::function(Tensor?[] arguments, Tensor?[] results, Tensor?[] kept, SymInt[] numbers, str left) -> "
       "Tensor[]");

@@ -116,10 +116,11 @@ void NodeHookHandle::remove() const {
 HookHandle detail::add_hook_after_accumulation(const Tensor& leaf, TensorHook hook) {
   TENON_CHECK(leaf.requires_grad(), "[register_post_accumulate_grad_hook] expected a tensor that requires grad, got {}",
               leaf.description());
-  TENON_CHECK(leaf.is_leaf(),
-              "[register_post_accumulate_grad_hook] post accumulate grad hooks cannot be registered on non-leaf tensors, "
-              "got {}",
-              leaf.description());
+  TENON_CHECK(
+      leaf.is_leaf(),
+      "[register_post_accumulate_grad_hook] post accumulate grad hooks cannot be registered on non-leaf tensors, "
+      "got {}",
+      leaf.description());
   if (const core::EffectInterceptor* instead = core::effect_interceptor()) {
     (*instead)({"register_post_accumulate_grad_hook() registers a hook",
                 {&leaf, 1},

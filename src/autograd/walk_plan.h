@@ -33,8 +33,8 @@ class WalkPlan {
     uint32_t at = find(node);
     return at != kNone ? entries[at].runs || entries[at].captured : !selective;
   }
-  // The nodes that run or are captured: in an order that depends on the edges alone, in depth; and in the order in which
-  // the engine comes to them.
+  // The nodes that run or are captured: in an order that depends on the edges alone, in depth; and in the order in
+  // which the engine comes to them.
   std::vector<uint32_t> in_depth() const;
   std::vector<uint32_t> in_order() const;
 

@@ -100,7 +100,8 @@ aot::Compiled compile_with(const Backend& backend, const graph::Graph& graph, co
 }  // namespace capture
 
 Backend::Backend(std::function<GraphFunction(const graph::Graph&)> custom)
-    : name_("custom"), serial_([] {
+    : name_("custom"),
+      serial_([] {
         static std::atomic<uint64_t> last{0};
         return ++last;
       }()),

@@ -545,6 +545,17 @@ std::vector<graph::DimPolicy> CompiledFunction::State::policies(const std::strin
   return dims;
 }
 
+void CompiledFunction::foresee(std::span<const Tensor> tensors, FunctionRef<bool(int64_t size)> changes) {
+  for (size_t at = 0; at < tensors.size(); ++at) {
+    const Tensor& tensor = tensors[at];
+    auto rank = static_cast<size_t>(tensor.dim());
+    State::History seen{Ints(tensor.sizes()), Ints(tensor.strides()), std::vector<bool>(rank), std::vector<bool>(rank)};
+    for (size_t dim = 0; dim < rank; ++dim) seen.dynamic[dim] = changes(tensor.sizes()[dim]);
+    const std::vector<std::string>& names = state_->options.argument_names;
+    state_->history[at < names.size() ? names[at] : fmt::format("arg{}", at)] = std::move(seen);
+  }
+}
+
 bool CompiledFunction::State::number_changes(const Ref<CellState>& cell) {
   bool is_number = std::holds_alternative<double>(cell->content) || std::holds_alternative<int64_t>(cell->content);
   if (!is_number || options.dynamic == Dynamic::Off) return false;
@@ -595,7 +606,8 @@ std::vector<Value> CompiledFunction::call(std::span<const Tensor> tensors, std::
     if (segment->eager) return body(tensors, numbers);
     std::vector<Value> results = segment->run(frame);
     if (segment->returns()) {
-      if (verifies.load(std::memory_order_relaxed)) {
+      bool gave_up = std::any_of(tensors.begin(), tensors.end(), [](const Tensor& each) { return !each.defined(); });
+      if (verifies.load(std::memory_order_relaxed) && !gave_up) {
         path.push_back(segment);
         Capture(*state_, frame, numbers, std::move(path), body).run(true);
       }

@@ -6,10 +6,12 @@
 #include "support/thread_context.h"
 
 #include <tenon/autograd/grad_mode.h>
+#include <tenon/core/given_up.h>
 #include <tenon/support/counters.h>
 #include <tenon/support/log.h>
 
 #include <bit>
+#include <set>
 
 namespace tenon::compiled_autograd {
 namespace {
@@ -55,10 +57,20 @@ std::optional<std::vector<Tensor>> Cache::run(const autograd::Walk& walk, bool v
   std::shared_ptr<Entry> entry = find(description, verbose);
   support::SwapSlot runs(support::ContextSlot::Walk, &running);
   Run run(running, description);
-  std::vector<Tensor> captured = call(*entry, run, verbose);
-  if (!walk.retain_graph && !walk.create_graph)
+  bool releases = !walk.retain_graph && !walk.create_graph;
+  auto release = [&] {
     for (const Description::Step& step : description.steps)
       if (step.runs) step.node->release_saved();
+  };
+  bool gives_up = releases && description.breaks == 0 && is_known(*entry);
+  std::vector<Tensor> captured;
+  try {
+    captured = call(*entry, run, verbose, gives_up);
+  } catch (...) {
+    if (gives_up) release();
+    throw;
+  }
+  if (releases) release();
   running.running = nullptr;
   autograd::run_callbacks(running);
   return captured;
@@ -79,6 +91,12 @@ std::shared_ptr<Cache::Entry> Cache::find(const Description& description, bool v
     CompileOptions options{.fullgraph = options_.fullgraph, .dynamic = options_.dynamic, .backend = options_.backend};
     options.recompile_limit = kRecompileLimit;
     entry->function = std::make_shared<capture::CompiledFunction>(std::move(options));
+    if (!description.foreseen.empty() && options_.dynamic == Dynamic::Auto) {
+      std::set<int64_t> sizes(description.foreseen.begin(), description.foreseen.end());
+      for (size_t at = 0; at < description.numbers.size(); ++at)
+        entry->changes[at] = !description.numbers[at].real && sizes.contains(description.numbers[at].bits);
+      entry->function->foresee(description.tensors, [&](int64_t size) { return sizes.contains(size); });
+    }
     return entry;
   }
   note_changes(*entry, description, verbose);
@@ -128,7 +146,12 @@ void Cache::note_changes(Entry& entry, const Description& description, bool verb
   if (any) ++entry.generation;
 }
 
-std::vector<Tensor> Cache::call(Entry& entry, Run& run, bool verbose) {
+bool Cache::is_known(Entry& entry) const {
+  std::lock_guard lock(entry.mutex);
+  return entry.compiled == entry.generation;
+}
+
+std::vector<Tensor> Cache::call(Entry& entry, Run& run, bool verbose, bool gives_up) {
   static Counter& captures = counter("compiled_autograd_captures");
   static Counter& compiles = counter("compiled_autograd_compiles");
   std::vector<Value> numbers;
@@ -164,8 +187,28 @@ std::vector<Tensor> Cache::call(Entry& entry, Run& run, bool verbose) {
   };
   autograd::SetGradMode mode(run.walk.walk.create_graph);
   int64_t before = entry.function->compile_count();
-  std::vector<Value> values = entry.function->call(run.description.tensors, numbers, constants, body);
-  compiles.add(entry.function->compile_count() - before);
+  std::vector<Value> values;
+  {
+    // Activations go as soon as their gradients have been computed.
+    std::optional<core::GiveUp> up;
+    if (gives_up) {
+      for (const Description::Step& step : run.description.steps)
+        if (step.runs) drop_saved(*step.node);
+      up.emplace(run.description.tensors);
+    }
+    values = entry.function->call(run.description.tensors, numbers, constants, body);
+  }
+  if (int64_t made = entry.function->compile_count() - before) {
+    compiles.add(made);
+    if (options_.cuda_graphs) {
+      counter("cuda_graph_skips").add(made);
+      if (verbose) say("skipping cuda graphs: the walk works on cpu tensors");
+    }
+  }
+  {
+    std::lock_guard lock(entry.mutex);
+    entry.compiled = std::max(entry.compiled, generation);
+  }
   callbacks = values.front().integer();
   values.erase(values.begin());
   Replayed results = rebuild(std::move(values));

@@ -22,10 +22,11 @@ class Cache {
  private:
   // Walks that are alike. What changes from one to the next is a symbol.
   struct Entry {
-    std::mutex mutex;                      // guards what follows, not the function
+    std::mutex mutex;  // guards what follows, not the function
     std::vector<Description::Number> last;
-    std::vector<bool> changes;             // by number
-    int64_t generation = 0;                // counts changes of `changes`
+    std::vector<bool> changes;  // by number
+    int64_t generation = 0;     // counts changes of `changes`
+    int64_t compiled = -1;      // the last generation that was captured
     std::shared_ptr<capture::CompiledFunction> function;
     std::map<int64_t, std::vector<std::function<void()>>> callbacks;  // that captures left, by number
   };
@@ -37,7 +38,10 @@ class Cache {
   std::shared_ptr<Entry> find(const Description& description, bool verbose);
   void note_new(const Description& description, bool verbose);
   void note_changes(Entry& entry, const Description& description, bool verbose);
-  std::vector<Tensor> call(Entry& entry, Run& run, bool verbose);
+  // Whether the next walk like it will find what was compiled.
+  bool is_known(Entry& entry) const;
+  // `gives_up`: the nodes will not be run again.
+  std::vector<Tensor> call(Entry& entry, Run& run, bool verbose, bool gives_up);
 
   Options options_;
   std::mutex mutex_;

@@ -23,8 +23,10 @@ class Describer final : public autograd::NodeVisitor {
     into_.key.append(text);
   }
   void number(SymInt& number) override { into_.numbers.push_back({number.plain(), false}); }
-  void number(SymFloat& number) override {
-    into_.numbers.push_back({std::bit_cast<int64_t>(double(number)), true});
+  void number(SymFloat& number) override { into_.numbers.push_back({std::bit_cast<int64_t>(double(number)), true}); }
+  void symbol(SymInt& symbol) override {
+    number(symbol);
+    if (symbol.plain() > 1) into_.foreseen.push_back(symbol.plain());
   }
   void tensor(Tensor& tensor) override {
     fixed(static_cast<uint64_t>(tensor.defined()));
@@ -152,14 +154,19 @@ Description describe(autograd::RunningWalk& running) {
 
 namespace {
 
-class Unpacker final : public autograd::NodeVisitor {
+// Looks at what is saved alone.
+class SavedVisitor : public autograd::NodeVisitor {
  public:
-  explicit Unpacker(size_t number) : left_(number) {}
   void fixed(uint64_t) override {}
   void fixed(std::string_view) override {}
   void number(SymInt&) override {}
   void number(SymFloat&) override {}
   void tensor(Tensor&) override {}
+};
+
+class Unpacker final : public SavedVisitor {
+ public:
+  explicit Unpacker(size_t number) : left_(number) {}
   void saved(SavedTensor& tensor, std::string_view reader, FunctionRef<Edge()> history) override {
     if (tensor.is_packed() && left_-- == 0) found = tensor.unpack(reader, [&] { return history(); });
   }
@@ -169,15 +176,17 @@ class Unpacker final : public autograd::NodeVisitor {
   size_t left_;
 };
 
-class Checker final : public autograd::NodeVisitor {
+class Checker final : public SavedVisitor {
  public:
-  void fixed(uint64_t) override {}
-  void fixed(std::string_view) override {}
-  void number(SymInt&) override {}
-  void number(SymFloat&) override {}
-  void tensor(Tensor&) override {}
   void saved(SavedTensor& tensor, std::string_view reader, FunctionRef<Edge()>) override {
-    if (!tensor.is_packed() && !tensor.intact()) tensor.unpack(reader, [] { return Edge(); });
+    if (tensor.defined() && !tensor.intact()) tensor.unpack(reader, [] { return Edge(); });
+  }
+};
+
+class Dropper final : public SavedVisitor {
+ public:
+  void saved(SavedTensor& tensor, std::string_view, FunctionRef<Edge()>) override {
+    if (!tensor.is_packed()) (void)tensor.take();
   }
 };
 
@@ -192,6 +201,11 @@ Tensor unpack(Node& node, size_t number) {
 void check_saved(Node& node) {
   Checker checker;
   (void)node.visit(checker);
+}
+
+void drop_saved(Node& node) {
+  Dropper dropper;
+  (void)node.visit(dropper);
 }
 
 }  // namespace tenon::compiled_autograd

@@ -14,8 +14,8 @@ namespace tenon::compiled_autograd {
 struct Description {
   struct Step {
     autograd::Node* node;
-    bool runs = true;      // false: only its gradients are wanted
-    bool opaque = false;   // called as it is, at every walk
+    bool runs = true;                                      // false: only its gradients are wanted
+    bool opaque = false;                                   // called as it is, at every walk
     size_t key_end = 0, numbers_end = 0, tensors_end = 0;  // where its part of the lists ends
   };
   struct Number {
@@ -28,8 +28,9 @@ struct Description {
   std::vector<Number> numbers;
   std::vector<Tensor> tensors;  // the roots' gradients, then what nodes saved
   size_t roots = 0;
-  size_t breaks = 0;   // calls that cannot be captured
-  std::string broken;  // not empty: something that a node saved cannot be read, and why
+  std::vector<int64_t> foreseen;  // sizes that are known to change
+  size_t breaks = 0;              // calls that cannot be captured
+  std::string broken;             // not empty: something that a node saved cannot be read, and why
 };
 
 Description describe(autograd::RunningWalk& walk);
@@ -38,5 +39,7 @@ Description describe(autograd::RunningWalk& walk);
 // was changed in place raises its Error.
 Tensor unpack(autograd::Node& node, size_t number);
 void check_saved(autograd::Node& node);
+// Lets go of what a node saved, which the description holds; it can still be copied, and no more be run.
+void drop_saved(autograd::Node& node);
 
 }  // namespace tenon::compiled_autograd

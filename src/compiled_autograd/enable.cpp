@@ -13,8 +13,8 @@ class Caches {
  public:
   std::shared_ptr<Cache> of(const Options& options) {
     std::lock_guard lock(mutex_);
-    std::shared_ptr<Cache>& cache =
-        caches_[{options.backend.name(), options.backend.serial(), options.fullgraph, options.dynamic}];
+    std::shared_ptr<Cache>& cache = caches_[{options.backend.name(), options.backend.serial(), options.fullgraph,
+                                             options.dynamic, options.cuda_graphs}];
     if (!cache) cache = std::make_shared<Cache>(options);
     return cache;
   }
@@ -33,7 +33,7 @@ class Caches {
  private:
   std::mutex mutex_;
   std::atomic<uint64_t> generation_{0};
-  std::map<std::tuple<std::string, uint64_t, bool, Dynamic>, std::shared_ptr<Cache>> caches_;
+  std::map<std::tuple<std::string, uint64_t, bool, Dynamic, bool>, std::shared_ptr<Cache>> caches_;
 };
 
 autograd::EngineInterceptor interceptor(Options options) {
@@ -41,7 +41,8 @@ autograd::EngineInterceptor interceptor(Options options) {
   bool verbose = log_enabled(LogTopic::CompiledAutograd);
   uint64_t generation = Caches::all().generation();
   std::shared_ptr<Cache> known = Caches::all().of(options);
-  return [options = std::move(options), cache = std::move(known), generation, verbose](const autograd::Walk& walk) mutable {
+  return [options = std::move(options), cache = std::move(known), generation,
+          verbose](const autograd::Walk& walk) mutable {
     if (uint64_t now = Caches::all().generation(); now != generation) {
       cache = Caches::all().of(options);
       generation = now;

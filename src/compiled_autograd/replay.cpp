@@ -137,7 +137,8 @@ Tensors Replay::act(std::string why, const Tensors& given, size_t step, bool bef
   for (size_t at = rank_[step] + !before; at < order_.size(); ++at)
     if (const Description::Step& each = run_.description.steps[order_[at]]; each.runs && !each.opaque)
       later.push_back(order_[at]);
-  auto for_real = [defined, arrivals, later = std::move(later), action = std::move(action)](std::span<const Tensor> tensors) {
+  auto for_real = [defined, arrivals, later = std::move(later),
+                   action = std::move(action)](std::span<const Tensor> tensors) {
     Run& run = Run::current();
     Tensors real;
     size_t next = 0;
@@ -167,10 +168,11 @@ class EndNode final : public Node {
     if (!gradients[0].defined()) return {};
     replay_.arrive({Arrival::Kind::Accumulate, static_cast<uint32_t>(step_), 0}, std::move(gradients[0]));
     if (has_hooks_)
-      replay_.act("a hook is called after a gradient was added", {}, step_, false, [step = step_](Run& run, const Tensors&) {
-        static_cast<autograd::AccumulateGrad&>(run.node(step)).run_hooks_after();
-        return Tensors{};
-      });
+      replay_.act("a hook is called after a gradient was added", {}, step_, false,
+                  [step = step_](Run& run, const Tensors&) {
+                    static_cast<autograd::AccumulateGrad&>(run.node(step)).run_hooks_after();
+                    return Tensors{};
+                  });
     return {};
   }
 
@@ -293,17 +295,18 @@ void Replay::add_hooks(Node& made, size_t step) {
       continue;
     }
     made.add_pre_hook([this, step, at](Tensors& gradients) {
-      gradients = act("a hook is called before a node runs", gradients, step, true, [step, at](Run& run, Tensors given) {
-        Node& node = run.node(step);
-        run.walk.running = &node;
-        if (at >= node.pre_hooks().size()) return given;
-        autograd::PreHook hook = node.pre_hooks()[at].hook;
-        size_t expected = given.size();
-        hook(given);
-        TENON_CHECK(given.size() == expected, "[backward] a hook of {} left {} gradients, expected {}", node.name(),
-                    given.size(), expected);
-        return given;
-      });
+      gradients =
+          act("a hook is called before a node runs", gradients, step, true, [step, at](Run& run, Tensors given) {
+            Node& node = run.node(step);
+            run.walk.running = &node;
+            if (at >= node.pre_hooks().size()) return given;
+            autograd::PreHook hook = node.pre_hooks()[at].hook;
+            size_t expected = given.size();
+            hook(given);
+            TENON_CHECK(given.size() == expected, "[backward] a hook of {} left {} gradients, expected {}", node.name(),
+                        given.size(), expected);
+            return given;
+          });
     });
   }
   for (size_t at = 0; at < real.post_hooks().size(); ++at) {
@@ -432,7 +435,8 @@ Replayed rebuild(std::vector<Value> values) {
   auto count = static_cast<size_t>(values[next++].integer());
   for (size_t at = 0; at < count; ++at) {
     auto kind = static_cast<Arrival::Kind>(values[next].integer());
-    auto step = static_cast<uint32_t>(values[next + 1].integer()), input = static_cast<uint32_t>(values[next + 2].integer());
+    auto step = static_cast<uint32_t>(values[next + 1].integer()),
+         input = static_cast<uint32_t>(values[next + 2].integer());
     made.arrivals.push_back({kind, step, input});
     made.gradients.push_back(values[next + 3].take_tensor());
     next += 4;

@@ -1,7 +1,8 @@
 // A walk repeated on other tensors: its nodes are copied, what they hold is exchanged, and the engine runs the copies.
 //
 // In a capture, the tensors are fakes and the numbers may be symbols; the engine's own run becomes the graph. What
-// cannot be captured becomes a break: it is called on the real tensors, with the nodes of whatever walk is running then.
+// cannot be captured becomes a break: it is called on the real tensors, with the nodes of whatever walk is running
+// then.
 #pragma once
 
 #include "run.h"

@@ -1,4 +1,5 @@
 #include <tenon/core/draws.h>
+#include <tenon/core/given_up.h>
 #include <tenon/core/random.h>
 #include <tenon/graph/graph.h>
 
@@ -20,7 +21,9 @@ class Interpreter {
     if (!symbols_.empty()) symbols_.resize(static_cast<size_t>(graph.env->pool().symbol_count()));
     TENON_ASSERT(inputs.size() == graph.inputs.size(), "{} inputs given, {} expected", inputs.size(),
                  graph.inputs.size());
-    for (size_t at = 0; at < inputs.size(); ++at) tensors_[static_cast<size_t>(graph.inputs[at])] = inputs[at];
+    std::span<Tensor> ours = core::taken(inputs);
+    for (size_t at = 0; at < inputs.size(); ++at)
+      tensors_[static_cast<size_t>(graph.inputs[at])] = ours.empty() ? inputs[at] : std::move(ours[at]);
     if (options.free_early) find_last_uses();
   }
 

@@ -1,4 +1,5 @@
 #include <tenon/core/draws.h>
+#include <tenon/core/given_up.h>
 #include <tenon/kernels/item.h>
 #include <tenon/runtime/launch.h>
 #include <tenon/runtime/plan.h>
@@ -16,7 +17,10 @@ class Run {
   Run(const Plan& plan, std::span<const Tensor> inputs, std::span<const int64_t> symbols) : plan_(plan) {
     TENON_ASSERT(inputs.size() == plan.input_count, "{} inputs given, {} expected", inputs.size(), plan.input_count);
     slots_.reserve(plan.slot_count);
-    for (const Tensor& input : inputs) slots_.push_back(input);
+    if (std::span<Tensor> ours = core::taken(inputs); !ours.empty())
+      for (Tensor& input : ours) slots_.push_back(std::move(input));
+    else
+      for (const Tensor& input : inputs) slots_.push_back(input);
     slots_.resize(plan.slot_count);
     numbers_.resize(plan.expressions.size());
     symbols_ = symbols;
@@ -208,7 +212,11 @@ struct Printer {
 std::string to_string(const Plan& plan) {
   Printer print{plan};
   std::string text = fmt::format("plan({} inputs)\n", plan.input_count);
-  for (const Step& step : plan.steps) text += "  " + std::visit(print, step) + "\n";
+  for (const Step& step : plan.steps) {
+    // Letting go of an input is nothing to a caller who holds it.
+    const auto* free = std::get_if<FreeStep>(&step);
+    if (!free || free->slot >= static_cast<Slot>(plan.input_count)) text += "  " + std::visit(print, step) + "\n";
+  }
   std::vector<std::string> outputs;
   for (const PlanOutput& output : plan.outputs)
     outputs.push_back(output.slot >= 0 ? fmt::format("${}", output.slot) : print.expr(output.number));

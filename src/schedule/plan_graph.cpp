@@ -34,6 +34,9 @@ class Planner {
     emit_kernels();
     find_last_uses();
     compile_kernels();
+    for (ValueId input : graph_.inputs)
+      if (last_use_[static_cast<size_t>(input)] == kNever)
+        plan_->steps.push_back(runtime::FreeStep{slot_of_[static_cast<size_t>(input)]});
     for (size_t at = 0; at < schedule_.groups.size(); ++at) plan_group(at);
     plan_outputs();
     plan_->slot_count = static_cast<size_t>(next_slot_);
@@ -120,7 +123,7 @@ class Planner {
 
   // The last step that reads each stored value; outputs live for ever.
   void find_last_uses() {
-    last_use_.assign(graph_.values.size(), -1);
+    last_use_.assign(graph_.values.size(), kNever);
     uses_.assign(graph_.values.size(), 0);
     for (size_t at = 0; at < schedule_.groups.size(); ++at) {
       auto touch = [&](ValueId id) {
@@ -171,11 +174,15 @@ class Planner {
   // Values that no later step reads: their memory goes to the next value of the same size, or back to the allocator.
   void release(size_t at) {
     for (size_t id = 0; id < last_use_.size(); ++id) {
-      if (last_use_[id] != static_cast<int>(at) || schedule_.is_input(static_cast<ValueId>(id)) || slot_of_[id] < 0)
-        continue;
+      if (last_use_[id] != static_cast<int>(at) || slot_of_[id] < 0) continue;
       const Tensor& meta = graph_.meta(static_cast<ValueId>(id));
       for (ValueId view : views_of_[static_cast<ValueId>(id)])
         plan_->steps.push_back(runtime::FreeStep{slot_of_[static_cast<size_t>(view)]});
+      // The caller may have given it up (core/given_up.h).
+      if (schedule_.is_input(static_cast<ValueId>(id))) {
+        plan_->steps.push_back(runtime::FreeStep{slot_of_[id]});
+        continue;
+      }
       // What a custom operator gave is not ours to write to: it may have kept it.
       if (const Node* node = schedule_.state(static_cast<ValueId>(id)).node; !ops::row_of(*node->op)) {
         plan_->steps.push_back(runtime::FreeStep{slot_of_[id]});
@@ -468,7 +475,7 @@ class Planner {
     return to_expr(graph_, value.sym_int());
   }
 
-  static constexpr int kForever = 1 << 30;
+  static constexpr int kForever = 1 << 30, kNever = -1;
   static constexpr int64_t kStreamingBytes = 8 << 20;
 
   const Schedule& schedule_;

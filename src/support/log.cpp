@@ -14,8 +14,8 @@ namespace tenon {
 namespace {
 
 constexpr unsigned kTopics = static_cast<unsigned>(LogTopic::Count_);
-constexpr std::array<std::string_view, kTopics> kNames = {"graph",  "guards",  "recompiles", "breaks",
-                                                          "fusion", "kernels", "plan",       "cache", "compiled_autograd"};
+constexpr std::array<std::string_view, kTopics> kNames = {
+    "graph", "guards", "recompiles", "breaks", "fusion", "kernels", "plan", "cache", "compiled_autograd"};
 std::atomic<int64_t> warnings{0};
 
 unsigned parse_topics(std::string_view list) {

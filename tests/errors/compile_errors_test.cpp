@@ -81,7 +81,8 @@ TEST(CompileErrors, HookOnAResultThatAnotherWasComputedFrom) {
   auto [y, z] = f(ones({2}));
   autograd::register_hook(y, [](const Tensor& gradient) { return gradient * 2; });
   EXPECT_EQ(error_of([&, &z = z] { z.sum().backward(); }),
-            "[register_hook] a hook is set on a result of CompiledFunctionBackward from which another result of the same call "
+            "[register_hook] a hook is set on a result of CompiledFunctionBackward from which another result of the "
+            "same call "
             "was computed, and the gradient goes through both: compute the second one in a call of its own, or set the "
             "hook inside the function");
 }
@@ -90,10 +91,10 @@ TEST(CompileErrors, ResultThatBackwardNeedsChangedInPlace) {
   auto f = compile([](Tensor x) { return x.exp(); });
   Tensor y = f(ones({2}).set_requires_grad());
   y.detach().mul_(2);
-  EXPECT_EQ(
-      error_of([&] { y.sum().backward(); }),
-      "[backward] a tensor needed for the gradient of CompiledFunctionBackward has been modified by an in-place operation: "
-      "a result of it is at version 1, expected version 0");
+  EXPECT_EQ(error_of([&] { y.sum().backward(); }),
+            "[backward] a tensor needed for the gradient of CompiledFunctionBackward has been modified by an in-place "
+            "operation: "
+            "a result of it is at version 1, expected version 0");
 }
 
 TEST(CompileErrors, BackwardTwiceWithoutRetaining) {

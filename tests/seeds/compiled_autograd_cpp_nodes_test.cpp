@@ -124,8 +124,8 @@ std::vector<Tensor> call(const char* name, const std::vector<Tensor>& given) {
   dispatch::Values args;
   for (const Tensor& tensor : given) args.push_back(dispatch::Value(tensor));
   std::vector<Tensor> found;
-  for (const dispatch::Value& result : dispatch::call_boxed(
-           dispatch::find_operator(std::string("test_autograd_cpp_node::") + name), args))
+  for (const dispatch::Value& result :
+       dispatch::call_boxed(dispatch::find_operator(std::string("test_autograd_cpp_node::") + name), args))
     result.each_tensor([&](const Tensor& tensor) { found.push_back(tensor); });
   return found;
 }

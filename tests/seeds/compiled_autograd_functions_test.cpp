@@ -309,22 +309,27 @@ Tensors apply_compiled(int64_t& graphs) {
     compiled(x).sum().backward();
     found.push_back(x.grad());
   }
-  graphs = compiled.compile_count();
+  // Before the break there is no operator: that is no graph in the seed's sense.
+  graphs = 0;
+  for (const Explanation::Entry& entry : compiled.explain().entries)
+    graphs += entry.captured.find("aten::") != entry.captured.npos;
   return found;
 }
 
-// The seed counts five graphs in all: three of forward, two of the walk.
+// The seed counts five graphs in all.
 TEST_F(TestCompiledAutograd, custom_fn_compiled_fw_graph_break) {
   int64_t graphs = 0;
   check_output_and_recompiles([&] { return apply_compiled<BreaksForward<false>>(graphs); }, 2, {.fullgraph = false});
-  EXPECT_LE(graphs + compiles(), 5);
+  EXPECT_EQ(graphs + compiles(), 4);
 }
 
+// The seed counts six compiles of walks, nine graphs in all. Here backward was traced with the compiled forward, where
+// a break in it has no meaning: it is one graph.
 TEST_F(TestCompiledAutograd, custom_fn_compiled_fw_bw_graph_break) {
   int64_t graphs = 0;
   check_output_and_recompiles([&] { return apply_compiled<BreaksForward<true>>(graphs); }, {2, 2},
                               {.fullgraph = false});
-  EXPECT_LE(graphs + compiles(), 9);
+  EXPECT_EQ(graphs + compiles(), 4);
 }
 
 }  // namespace

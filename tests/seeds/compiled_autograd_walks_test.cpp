@@ -296,6 +296,7 @@ TEST_F(TestCompiledAutograd, no_output_nodes_different_leaves_will_recompile) {
       2);
 }
 
+// The seed captures twice, the second time with sizes that vary. Here the function's own graph says that they do.
 TEST_F(TestCompiledAutograd, dynamic_shapes) {
   check_output_and_recompiles(
       [] {
@@ -309,7 +310,7 @@ TEST_F(TestCompiledAutograd, dynamic_shapes) {
         }
         return found;
       },
-      2);
+      1);
 }
 
 // The seed compiles twice, because a gradient that is there is added to by another graph than one that is not. Here

@@ -19,9 +19,9 @@
 // `forward` runs without recording. `backward` gives one gradient per argument of `forward`, an undefined tensor for
 // those without one; each tensor of a vector argument counts as an argument.
 //
-// A function that says `static constexpr bool is_traceable = true;` promises that its backward does nothing but compute,
-// from what it saved and the gradients; compiled autograd then makes it part of its graph. Others are called as they
-// are.
+// A function that says `static constexpr bool is_traceable = true;` promises that its backward does nothing but
+// compute, from what it saved and the gradients; compiled autograd then makes it part of its graph. Others are called
+// as they are.
 #pragma once
 
 #include <tenon/autograd/grad_mode.h>

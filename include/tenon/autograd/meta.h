@@ -124,9 +124,13 @@ HookHandle register_post_accumulate_grad_hook(const Tensor& leaf, F hook) {
 //
 //   Tensor w = ones({3}).set_requires_grad();
 //   Tensor y = w * 2;
-//   autograd::register_prehook(autograd::grad_fn(y), [](std::vector<Tensor>& arriving) { arriving[0] = arriving[0] * 3; });
+//   autograd::register_prehook(autograd::grad_fn(y), [](std::vector<Tensor>& arriving) {
+//     arriving[0] = arriving[0] * 3;
+//   });
 //   autograd::NodeHookHandle handle = autograd::register_posthook(
-//       autograd::grad_fn(y), [](std::vector<Tensor>& leaving, const std::vector<Tensor>&) { leaving[0] = leaving[0] + 1; });
+//       autograd::grad_fn(y), [](std::vector<Tensor>& leaving, const std::vector<Tensor>&) {
+//         leaving[0] = leaving[0] + 1;
+//       });
 //   y.sum().backward();
 //   handle.remove();
 template <typename F>

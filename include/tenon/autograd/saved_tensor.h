@@ -80,7 +80,7 @@ class SavedTensor {
   int64_t version_ = 0;
   bool versioned_ = false;
   bool as_read_ = false;  // what the reader gives has its history already
-  Edge history_;  // of a Copy, and of a packed Input
+  Edge history_;          // of a Copy, and of a packed Input
   struct Packed {
     std::any content;
     std::function<Tensor(const std::any&)> unpack;

@@ -25,6 +25,8 @@ class NodeVisitor {
   // A size or a number; at the next walk it may be another.
   virtual void number(SymInt& number) = 0;
   virtual void number(SymFloat& number) = 0;
+  // One that is known to change: something was compiled for any value of it.
+  virtual void symbol(SymInt& symbol) { number(symbol); }
   virtual void tensor(Tensor& tensor) = 0;
   // `history`: what a saved result is given when it is read.
   virtual void saved(SavedTensor& tensor, std::string_view reader, FunctionRef<Edge()> history) = 0;

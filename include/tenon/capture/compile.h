@@ -8,6 +8,7 @@
 
 #include <tenon/capture/arguments.h>
 #include <tenon/capture/compiled_function.h>
+#include <tenon/core/given_up.h>
 
 namespace tenon {
 
@@ -38,6 +39,31 @@ class Compiled {
       return std::apply([this](const auto&... each) { return call<std::remove_cvref_t<decltype(each)>...>(each...); },
                         seen);
     }
+  }
+
+  // The same with a list of tensors that the caller gives up: it is empty afterwards, and each tensor is freed as soon
+  // as the function has no more use for it.
+  //
+  //   auto sum = compile([](std::vector<Tensor> list) { return list[0] + list[1]; });
+  //   std::vector<Tensor> list = {ones({3}), ones({3})};
+  //   Tensor twos = sum.consume(list);
+  auto consume(std::vector<Tensor>& given) const {
+    using List = std::vector<Tensor>;
+    using R = std::remove_cvref_t<std::invoke_result_t<F&, const List&>>;
+    capture::FlatArguments flat;
+    capture::flatten_argument(given, flat);
+    List undefined(given.size());
+    given.clear();
+    auto body = [&](std::span<const Tensor> tensors, std::span<const dispatch::Value> numbers) {
+      std::vector<dispatch::Value> results;
+      capture::Supply supply{tensors, numbers};
+      capture::flatten_result<R>((*function_)(capture::rebuild_argument(undefined, supply)), results);
+      return results;
+    };
+    core::GiveUp up({flat.tensors.data(), flat.tensors.size()});
+    std::vector<dispatch::Value> results = state_->call(flat.tensors.span(), {}, flat.constants.span(), body);
+    std::span<dispatch::Value> rest(results);
+    return capture::rebuild_result<R>(rest);
   }
 
   // How many graphs were compiled since the start or the last `reset()`.

@@ -142,6 +142,9 @@ class CompiledFunction {
   std::vector<dispatch::Value> call(std::span<const Tensor> tensors, std::span<const dispatch::Value> numbers,
                                     std::span<const dispatch::Value> constants, Body body);
 
+  // Dimensions of arguments that will change, by their size: the first capture takes them for dynamic.
+  void foresee(std::span<const Tensor> tensors, FunctionRef<bool(int64_t size)> changes);
+
   int64_t compile_count() const;
   void reset();
   Explanation explain() const;

@@ -6,8 +6,8 @@
 // was never compiled is fused as a whole, and that of compiled functions joins what lies between them.
 //
 // Sizes and numbers are constants at first; one that changes is a symbol from then on. What cannot be captured (a
-// `Function` that is not traceable, a hook with state, hooks of saved tensors) is called where it stands, at every walk,
-// between two graphs. Gradients are added to the leaves by the engine's own rules.
+// `Function` that is not traceable, a hook with state, hooks of saved tensors) is called where it stands, at every
+// walk, between two graphs. Gradients are added to the leaves by the engine's own rules.
 //
 //   nn::Linear model(3, 3);
 //   compiled_autograd::Enable on;           // until the end of the scope, on this thread
@@ -34,6 +34,7 @@ struct Options {
   Backend backend = "inductor";
   bool fullgraph = false;  // an Error where something of the walk cannot be part of the graph
   Dynamic dynamic = Dynamic::Auto;
+  bool cuda_graphs = false;  // graphs are to be launched as one; those that cannot be are counted: cuda_graph_skips
 };
 
 class Cache;

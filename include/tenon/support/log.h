@@ -18,14 +18,14 @@
 namespace tenon {
 
 enum class LogTopic : unsigned {
-  Graph,       // captured graphs, before and after aot
-  Guards,      // guards of a compiled function, and why one failed
-  Recompiles,  // why a function was compiled again
-  Breaks,      // why a call ran eagerly
-  Fusion,      // what was fused, what not and why
-  Kernels,     // every kernel as text, and its compile time
-  Plan,        // plans as text
-  Cache,       // object cache hits, misses, rejected entries
+  Graph,             // captured graphs, before and after aot
+  Guards,            // guards of a compiled function, and why one failed
+  Recompiles,        // why a function was compiled again
+  Breaks,            // why a call ran eagerly
+  Fusion,            // what was fused, what not and why
+  Kernels,           // every kernel as text, and its compile time
+  Plan,              // plans as text
+  Cache,             // object cache hits, misses, rejected entries
   CompiledAutograd,  // backward walks that are captured: their nodes, why one was captured anew, graphs
   Count_,
 };

@@ -83,8 +83,9 @@ TEST(Engine, TheGraphIsFreed) {
   y.backward({}, true);
   y.backward();
   expect_near(x.grad(), {2 * std::cos(2.0)});
-  EXPECT_EQ(error_of([&] { y.backward(); }),
-            "[backward] the graph was freed: pass retain_graph=true to the first backward to go through SinBackward0 again");
+  EXPECT_EQ(
+      error_of([&] { y.backward(); }),
+      "[backward] the graph was freed: pass retain_graph=true to the first backward to go through SinBackward0 again");
   expect_near(x.grad(), {2 * std::cos(2.0)});
 }
 
@@ -101,9 +102,9 @@ TEST(Engine, Errors) {
             "[grad] input 0 does not require grad: float64[1]");
   EXPECT_EQ(error_of([&] { tensor({1, 2}).set_requires_grad(); }),
             "[set_requires_grad] only floating point tensors can require grad, got int64[2]");
-  EXPECT_EQ(
-      error_of([&] { (x * 2).set_requires_grad(false); }),
-      "[set_requires_grad] float64[3] is the result of MulBackward1 and requires grad: use detach() for one that does not");
+  EXPECT_EQ(error_of([&] { (x * 2).set_requires_grad(false); }),
+            "[set_requires_grad] float64[3] is the result of MulBackward1 and requires grad: use detach() for one that "
+            "does not");
   EXPECT_EQ(error_of([&] { x.set_grad(real({1})); }),
             "[set_grad] expected a gradient float64[3] on cpu, got float64[1] on cpu");
   EXPECT_EQ(error_of([&] { Tensor().backward(); }), "[backward] expected a tensor, got an undefined one");

@@ -64,16 +64,18 @@ TEST(Inplace, SavedTensorsRememberTheirVersion) {
   Tensor y = x * 2;
   Tensor z = y.sin();
   y.add_(1);
-  EXPECT_EQ(error_of([&] { z.sum().backward(); }),
-            "[backward] a tensor needed for the gradient of SinBackward0 has been modified by an in-place operation: it is "
-            "float64[3] at "
-            "version 1, expected version 0");
+  EXPECT_EQ(
+      error_of([&] { z.sum().backward(); }),
+      "[backward] a tensor needed for the gradient of SinBackward0 has been modified by an in-place operation: it is "
+      "float64[3] at "
+      "version 1, expected version 0");
   Tensor e = x.exp();
   e.add_(1);
-  EXPECT_EQ(error_of([&] { e.sum().backward(); }),
-            "[backward] a tensor needed for the gradient of ExpBackward0 has been modified by an in-place operation: it is "
-            "float64[3] at "
-            "version 1, expected version 0");
+  EXPECT_EQ(
+      error_of([&] { e.sum().backward(); }),
+      "[backward] a tensor needed for the gradient of ExpBackward0 has been modified by an in-place operation: it is "
+      "float64[3] at "
+      "version 1, expected version 0");
 }
 
 TEST(Inplace, WhatNobodySavedMayChange) {
@@ -167,10 +169,11 @@ TEST(Inplace, DetachedTensorsShareDataAndVersion) {
   Tensor y = x.exp();
   y.detach().add_(1);
   EXPECT_EQ(y.version(), 1);
-  EXPECT_EQ(error_of([&] { y.sum().backward(); }),
-            "[backward] a tensor needed for the gradient of ExpBackward0 has been modified by an in-place operation: it is "
-            "float64[2] at "
-            "version 1, expected version 0");
+  EXPECT_EQ(
+      error_of([&] { y.sum().backward(); }),
+      "[backward] a tensor needed for the gradient of ExpBackward0 has been modified by an in-place operation: it is "
+      "float64[2] at "
+      "version 1, expected version 0");
 }
 
 TEST(Inplace, ViewsMadeWithoutGrad) {

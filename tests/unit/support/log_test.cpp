@@ -23,8 +23,8 @@ TEST_F(Logs, topics_are_turned_on_by_name) {
 }
 
 TEST_F(Logs, every_topic_has_its_own_name) {
-  const char* names[] = {"graph", "guards", "recompiles", "breaks", "fusion", "kernels", "plan", "cache",
-                         "compiled_autograd"};
+  const char* names[] = {"graph",   "guards", "recompiles", "breaks",           "fusion",
+                         "kernels", "plan",   "cache",      "compiled_autograd"};
   ASSERT_EQ(std::size(names), static_cast<size_t>(LogTopic::Count_));
   for (unsigned on = 0; on < std::size(names); ++on) {
     set_logs(names[on]);
