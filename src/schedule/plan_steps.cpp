@@ -1,0 +1,311 @@
+// Steps of a plan from the groups of a schedule: allocation, launches, calls, and memory taken over from values that
+// have died.
+#include "plan_steps.h"
+
+#include "library_calls.h"
+
+#include <algorithm>
+#include <map>
+
+namespace tenon::schedule {
+namespace {
+
+class Planner {
+ public:
+  Planner(const Schedule& schedule, const std::vector<EmittedGroup>& emitted,
+          std::vector<codegen::CompiledKernelRef> kernels, const Lifetimes& lifetimes)
+      : schedule_(schedule),
+        graph_(schedule.graph),
+        emitted_(emitted),
+        last_use_(lifetimes.last),
+        plan_(std::make_shared<runtime::Plan>()) {
+    plan_->kernels = std::move(kernels);
+  }
+
+  std::shared_ptr<const runtime::Plan> run() {
+    plan_->input_count = graph_.inputs.size();
+    slot_of_.assign(graph_.values.size(), -1);
+    for (size_t at = 0; at < graph_.inputs.size(); ++at)
+      slot_of_[static_cast<size_t>(graph_.inputs[at])] = static_cast<runtime::Slot>(at);
+    next_slot_ = static_cast<runtime::Slot>(graph_.inputs.size());
+    // Draws are taken in the order of the program, not in that of the kernels.
+    for (const Node& node : graph_.nodes)
+      if (const ops::Row& row = row_for(*node.op); row.kind == ops::Kind::Element && row.element.random)
+        (void)random_use(&node);
+    for (size_t at = 0; at < schedule_.groups.size(); ++at) plan_group(at);
+    plan_outputs();
+    plan_->slot_count = static_cast<size_t>(next_slot_);
+    plan_->env = graph_.env;
+    plan_phases();
+    return plan_;
+  }
+
+ private:
+  runtime::ExprIndex expr(Expr expression) { return exact_expr(graph_.env->pool().simplify(expression)); }
+  runtime::ExprIndex exact_expr(Expr expression) {
+    auto [found, added] =
+        expr_index_.try_emplace(expression, static_cast<runtime::ExprIndex>(plan_->expressions.size()));
+    if (added) plan_->expressions.push_back(expression);
+    return found->second;
+  }
+  runtime::ExprIndex expr(const SymInt& number) { return expr(to_expr(graph_, number)); }
+  std::vector<runtime::ExprIndex> exprs(const SymInts& numbers) {
+    std::vector<runtime::ExprIndex> list;
+    for (const SymInt& number : numbers) list.push_back(expr(number));
+    return list;
+  }
+
+  runtime::Slot slot(ValueId id) {
+    runtime::Slot& at = slot_of_[static_cast<size_t>(id)];
+    if (at >= 0) return at;
+    ValueId base = schedule_.state(id).base;
+    TENON_ASSERT(base != id, "%{} has no memory", graph_.values[static_cast<size_t>(id)].name);
+    const Tensor& meta = graph_.meta(id);
+    SymInt offset = meta.sym_storage_offset() - graph_.meta(base).sym_storage_offset();
+    at = next_slot_++;
+    plan_->steps.push_back(
+        runtime::ViewStep{at, slot(base), exprs(meta.sym_sizes()), exprs(meta.sym_strides()), expr(offset)});
+    views_of_[base].push_back(id);
+    return at;
+  }
+
+  void allocate(ValueId id) {
+    const Tensor& meta = graph_.meta(id);
+    runtime::Slot at = slot_of_[static_cast<size_t>(id)] = next_slot_++;
+    runtime::AllocateStep step{at, exprs(meta.sym_sizes()), exprs(meta.sym_strides()), meta.dtype()};
+    Expr bytes = graph_.env->pool().simplify(to_expr(graph_, meta.numel() * meta.element_size()));
+    if (last_use_[static_cast<size_t>(id)] != Lifetimes::kForever) {
+      auto& free = free_memory_[bytes];
+      if (!free.empty()) {
+        step.reuse = free.back();
+        free.pop_back();
+      }
+    }
+    plan_->steps.push_back(step);
+  }
+
+  // Values that no later step reads: their memory goes to the next value of the same size, or back to the allocator.
+  void release(size_t at) {
+    for (size_t id = 0; id < last_use_.size(); ++id) {
+      if (last_use_[id] != static_cast<int>(at) || schedule_.is_input(static_cast<ValueId>(id)) || slot_of_[id] < 0)
+        continue;
+      const Tensor& meta = graph_.meta(static_cast<ValueId>(id));
+      for (ValueId view : views_of_[static_cast<ValueId>(id)])
+        plan_->steps.push_back(runtime::FreeStep{slot_of_[static_cast<size_t>(view)]});
+      // What a custom operator gave is not ours to write to: it may have kept it.
+      if (const Node* node = schedule_.state(static_cast<ValueId>(id)).node; !ops::row_of(*node->op)) {
+        plan_->steps.push_back(runtime::FreeStep{slot_of_[id]});
+        continue;
+      }
+      free_memory_[graph_.env->pool().simplify(to_expr(graph_, meta.numel() * meta.element_size()))].push_back(
+          slot_of_[id]);
+    }
+  }
+
+  void plan_group(size_t at) {
+    const Group& group = schedule_.groups[at];
+    if (group.call) {
+      plan_call(group);
+    } else {
+      std::vector<runtime::Slot> partials;
+      for (const Partial& partial : emitted_[at].partials) {
+        partials.push_back(next_slot_++);
+        plan_->steps.push_back(runtime::AllocateStep{
+            partials.back(), {expr(partial.count)}, {expr(graph_.env->pool().constant(1))}, partial.dtype});
+      }
+      for (const EmittedKernel& kernel : emitted_[at].kernels) plan_launch(kernel, partials);
+      for (runtime::Slot partial : partials) plan_->steps.push_back(runtime::FreeStep{partial});
+    }
+    release(at);
+  }
+
+  void plan_launch(const EmittedKernel& kernel, const std::vector<runtime::Slot>& partials) {
+    for (ValueId id : kernel.buffers)
+      if (!is_partial(id) && slot_of_[static_cast<size_t>(id)] < 0) allocate(id);
+    runtime::LaunchStep step;
+    step.kernel = launched_++;
+    for (ValueId id : kernel.buffers) step.buffers.push_back(is_partial(id) ? partials[partial_place(id)] : slot(id));
+    for (Expr each : kernel.integers) step.integers.push_back(expr(each));
+    for (runtime::ScalarSource source : kernel.scalars) {
+      if (source.kind == runtime::ScalarSource::Kind::Expr)
+        source.index = expr(kernel.scalar_exprs[static_cast<size_t>(source.index)]);
+      if (source.kind == runtime::ScalarSource::Kind::Seed || source.kind == runtime::ScalarSource::Kind::Offset)
+        source.index = random_use(kernel.random_nodes[static_cast<size_t>(source.index)]);
+      step.scalars.push_back(source);
+    }
+    plan_->steps.push_back(std::move(step));
+  }
+
+  // What the node has found out of its data is known from here on. `numbers`: slots of the numbers among its results.
+  void plan_bindings(const Node& node, const std::map<int32_t, runtime::Slot>& numbers = {}) {
+    if (node.binds.empty()) return;
+    int phase = ++phases_;
+    for (const graph::Binding& binding : node.binds) {
+      using Kind = runtime::BindStep::Kind;
+      bound_in_[binding.symbol] = phase;
+      auto output = [&] { return slot(node.outputs[static_cast<size_t>(binding.output)]); };
+      switch (binding.kind) {
+        case graph::Binding::Kind::Item:
+          plan_->steps.push_back(
+              runtime::BindStep{Kind::Item, binding.symbol,
+                                is_item(node) ? slot(std::get<ValueId>(node.args[0])) : numbers.at(binding.dim), 0});
+          break;
+        case graph::Binding::Kind::Size:
+          plan_->steps.push_back(runtime::BindStep{Kind::Size, binding.symbol, output(), binding.dim});
+          break;
+        case graph::Binding::Kind::Stride:
+          plan_->steps.push_back(runtime::BindStep{Kind::Stride, binding.symbol, output(), binding.dim});
+          break;
+        case graph::Binding::Kind::Offset:
+          plan_->steps.push_back(runtime::BindStep{Kind::Offset, binding.symbol, output(), 0});
+          break;
+        case graph::Binding::Kind::Hidden: break;
+      }
+    }
+    plan_->steps.push_back(runtime::EvaluateStep{static_cast<size_t>(phase)});
+    const std::vector<sym::Guard>& checks = graph_.env->deferred_checks();
+    checked_.resize(checks.size());
+    for (size_t at = 0; at < checks.size(); ++at) {
+      if (checked_[at]) continue;
+      std::vector<int32_t> symbols = sym::symbols_of(checks[at].condition);
+      if (!std::all_of(symbols.begin(), symbols.end(),
+                       [&](int32_t id) { return graph_.env->is_backed(id) || bound_in_.contains(id); }))
+        continue;
+      checked_[at] = true;
+      // As it was asked: what was learnt from it must not answer it.
+      plan_->steps.push_back(runtime::CheckStep{exact_expr(checks[at].condition), checks[at]});
+    }
+  }
+
+  // Each expression is evaluated as soon as its symbols are known.
+  void plan_phases() {
+    plan_->phases.resize(static_cast<size_t>(phases_) + 1);
+    if (phases_ > 0) plan_->symbol_count = static_cast<size_t>(graph_.env->pool().symbol_count());
+    std::vector<std::vector<Expr>> expressions(plan_->phases.size());
+    for (size_t at = 0; at < plan_->expressions.size(); ++at) {
+      int phase = 0;
+      for (int32_t symbol : sym::symbols_of(plan_->expressions[at]))
+        if (auto found = bound_in_.find(symbol); found != bound_in_.end()) phase = std::max(phase, found->second);
+      expressions[static_cast<size_t>(phase)].push_back(plan_->expressions[at]);
+      plan_->phases[static_cast<size_t>(phase)].results.push_back(static_cast<runtime::ExprIndex>(at));
+    }
+    for (size_t at = 0; at < expressions.size(); ++at) plan_->phases[at].program = sym::ExprProgram(expressions[at]);
+  }
+
+  // A random operator draws once per run, wherever it was inlined.
+  int32_t random_use(const Node* node) {
+    auto [found, added] = random_uses_.try_emplace(node, static_cast<int32_t>(plan_->draws.size()));
+    if (added) plan_->draws.push_back(node->draw);
+    return found->second;
+  }
+
+  void plan_call(const Group& group) {
+    const Node& node = *group.call;
+    if (is_item(node)) return plan_bindings(node);
+    runtime::CallStep step;
+    step.name = node.op->name() + (group.relu ? "+relu" : "");
+    graph::each_reference(node, [&](ValueId id) { step.inputs.push_back(slot(id)); });
+    const ops::Row* row = ops::row_of(*node.op);
+    for (ValueId id : group.roots) {
+      if (row && !row->dynamic())
+        allocate(id);
+      else
+        slot_of_[static_cast<size_t>(id)] = next_slot_++;  // the operator makes it
+      step.outputs.push_back(slot(id));
+    }
+    // Symbolic numbers among the arguments are evaluated with everything else, and passed in order.
+    for (const graph::Argument& argument : node.args)
+      if (const auto* constant = std::get_if<dispatch::Value>(&argument)) {
+        if (constant->tag() == dispatch::Value::Tag::Int) step.integers.push_back(expr(constant->sym_int()));
+        if (constant->tag() == dispatch::Value::Tag::Ints || constant->tag() == dispatch::Value::Tag::SymInts)
+          for (const SymInt& number : constant->sym_ints()) step.integers.push_back(expr(number));
+        if (is_symbolic_real(*constant)) step.integers.push_back(expr(constant->sym_float().expr()));
+        if (is_symbolic_bool(*constant)) step.integers.push_back(expr(constant->sym_bool().expr()));
+      }
+    if (!row || row->dynamic())
+      step.run = custom_call(node);
+    else if (group.relu)
+      step.run = product_with_relu(node);
+    else
+      step.run = row_call(*row, node);
+    std::vector<runtime::Slot> outputs = step.outputs;
+    std::map<int32_t, runtime::Slot> numbers;
+    if (!row)
+      for (size_t at = 0; at < node.op->schema().returns.size(); ++at)
+        if (!node.op->schema().returns[at].type.is_tensor_like())
+          step.outputs.push_back(numbers[static_cast<int32_t>(at)] = next_slot_++);
+    plan_->steps.push_back(std::move(step));
+    plan_bindings(node, numbers);
+    for (const auto& [result, slot] : numbers) plan_->steps.push_back(runtime::FreeStep{slot});
+    if (!row) check_like_fakes(node, std::move(outputs));
+  }
+
+  static bool is_item(const Node& node) { return node.op->schema().name == "_local_scalar_dense"; }
+  // What a custom operator gave must look like its fake: the rest of the plan relies on those sizes and strides. The
+  // look comes after the symbols that the operator binds are known.
+  void check_like_fakes(const Node& node, std::vector<runtime::Slot> outputs) {
+    runtime::CallStep step;
+    step.name = node.op->name() + " is like its fake";
+    step.inputs = std::move(outputs);
+    std::vector<Dtype> dtypes;
+    std::vector<size_t> ranks;
+    for (ValueId id : node.outputs) {
+      const Tensor& meta = graph_.meta(id);
+      dtypes.push_back(meta.dtype());
+      ranks.push_back(static_cast<size_t>(meta.dim()));
+      for (runtime::ExprIndex at : exprs(meta.sym_sizes())) step.integers.push_back(at);
+      for (runtime::ExprIndex at : exprs(meta.sym_strides())) step.integers.push_back(at);
+    }
+    step.run = like_fakes(node, std::move(dtypes), std::move(ranks));
+    plan_->steps.push_back(std::move(step));
+  }
+
+  void plan_outputs() {
+    for (const graph::Argument& output : graph_.outputs) {
+      runtime::PlanOutput result;
+      if (const auto* id = std::get_if<ValueId>(&output)) {
+        result.slot = slot(*id);
+      } else if (const auto* constant = std::get_if<dispatch::Value>(&output)) {
+        result.number = expr(number_expr(*constant));
+      } else {
+        TENON_ASSERT(false, "a list among the outputs of a plan");
+      }
+      plan_->outputs.push_back(result);
+    }
+  }
+
+  Expr number_expr(const dispatch::Value& value) {
+    if (value.tag() == dispatch::Value::Tag::Real) return value.sym_float().to_expr(*graph_.env);
+    if (value.tag() == dispatch::Value::Tag::Bool) {
+      SymBool flag = value.sym_bool();
+      return flag.is_symbolic() ? flag.expr() : graph_.env->pool().constant(bool(flag) ? 1 : 0);
+    }
+    return to_expr(graph_, value.sym_int());
+  }
+
+  const Schedule& schedule_;
+  const Graph& graph_;
+  const std::vector<EmittedGroup>& emitted_;  // by group
+  const std::vector<int>& last_use_;          // by value
+  std::shared_ptr<runtime::Plan> plan_;
+  std::unordered_map<Expr, runtime::ExprIndex> expr_index_;
+  std::vector<runtime::Slot> slot_of_;                                // by value
+  std::unordered_map<Expr, std::vector<runtime::Slot>> free_memory_;  // by size in bytes
+  std::map<ValueId, std::vector<ValueId>> views_of_;
+  std::map<const Node*, int32_t> random_uses_;
+  runtime::Slot next_slot_ = 0;
+  size_t launched_ = 0;
+  int phases_ = 0;                             // how many times symbols were bound
+  std::unordered_map<int32_t, int> bound_in_;  // by unbacked symbol
+  std::vector<bool> checked_;                  // by deferred check
+};
+
+}  // namespace
+
+std::shared_ptr<const runtime::Plan> plan_steps(const Schedule& schedule, const std::vector<EmittedGroup>& emitted,
+                                                std::vector<codegen::CompiledKernelRef> kernels,
+                                                const Lifetimes& lifetimes) {
+  return Planner(schedule, emitted, std::move(kernels), lifetimes).run();
+}
+
+}  // namespace tenon::schedule
