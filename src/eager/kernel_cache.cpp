@@ -4,6 +4,7 @@
 #include <tenon/runtime/launch.h>
 #include <tenon/support/hash.h>
 
+#include <algorithm>
 #include <mutex>
 #include <shared_mutex>
 #include <unordered_map>
@@ -11,10 +12,27 @@
 namespace tenon::eager {
 namespace {
 
-enum class InnerStride : char { Zero, One, Other };
+// Of any dimension: strides 0 and 1 are part of the kernel.
+enum class StrideClass : char { Zero, One, Other };
 
-InnerStride classify(int64_t stride) {
-  return stride == 0 ? InnerStride::Zero : stride == 1 ? InnerStride::One : InnerStride::Other;
+StrideClass classify(int64_t stride) {
+  return stride == 0 ? StrideClass::Zero : stride == 1 ? StrideClass::One : StrideClass::Other;
+}
+
+// Sizes among which one schedule does: a kernel serves any, but is chosen for the first that it meets.
+char size_class(int64_t size) {
+  constexpr int64_t kLimits[] = {16, 256, 1 << 14, 1 << 20};
+  char found = 'a';
+  for (int64_t limit : kLimits) found = static_cast<char>(found + (size >= limit ? 1 : 0));
+  return found;
+}
+
+// Whether there is something to choose: lanes along either of two axes, threads for pieces of a sum.
+bool has_choice(const KernelRequest& request) {
+  if (request.dims.empty()) return false;
+  if (request.dims.back().reduced) return true;
+  const Ints& inner = request.dims.back().strides;
+  return std::any_of(inner.begin(), inner.end(), [](int64_t stride) { return stride != 0 && stride != 1; });
 }
 
 // Everything that the machine code depends on, as bytes.
@@ -31,20 +49,34 @@ std::string key_of(const KernelRequest& request) {
   }
   key += static_cast<char>(request.dims.size());
   for (const LoopDim& dim : request.dims) key += dim.reduced ? 'r' : 'k';
-  if (!request.dims.empty())
-    for (int64_t stride : request.dims.back().strides) key += static_cast<char>(classify(stride));
+  for (const LoopDim& dim : request.dims)
+    for (int64_t stride : dim.strides) key += static_cast<char>(classify(stride));
+  if (has_choice(request))
+    for (const LoopDim& dim : request.dims) key += size_class(dim.size);
   return key;
 }
 
-// How a launch finds its numbers.
+// How launches find their numbers.
 struct Entry {
-  schedule::SingleKernel single;
   struct Source {
     size_t dim;
     int operand;  // -1: the size; else that operand's stride
+    int64_t value(const KernelRequest& request) const {
+      const LoopDim& of = request.dims[dim];
+      return operand < 0 ? of.size : of.strides[static_cast<size_t>(operand)];
+    }
   };
-  std::vector<Source> integers;
-  std::vector<size_t> buffers;  // position among the operands; operands.size() is the output
+  struct Launch {
+    codegen::CompiledKernelRef kernel;
+    std::vector<Source> integers;
+    std::vector<int> buffers;  // position among the operands; operands.size() is the output, beyond it the partials
+    std::vector<runtime::ScalarSource> scalars;
+  };
+  std::vector<Launch> launches;
+  std::vector<schedule::SingleKernel::Partial> partials;
+  sym::ExprProgram counts;      // of the partials
+  std::vector<Source> symbols;  // by symbol id
+  Ref<sym::ShapeEnv> env;       // owns the pool of the counts
 };
 
 class Graphs {
@@ -86,15 +118,26 @@ class Graphs {
     node.outputs = {result};
     graph_.nodes.push_back(std::move(node));
     graph_.outputs = {result};
+    schedule::SingleKernel single = schedule::compile_single(graph_);
     Entry entry;
-    entry.single = schedule::compile_single(graph_);
-    for (sym::Expr each : entry.single.integers)
-      entry.integers.push_back(sources_[static_cast<size_t>(each.symbol_id())]);
-    for (graph::ValueId id : entry.single.buffers) {
-      size_t at = 0;
-      while (at < ids.size() && ids[at] != id) ++at;
-      entry.buffers.push_back(at);
+    for (schedule::SingleKernel::Launch& each : single.launches) {
+      Entry::Launch& launch = entry.launches.emplace_back();
+      launch.kernel = std::move(each.kernel);
+      launch.scalars = std::move(each.scalars);
+      for (sym::Expr integer : each.integers)
+        launch.integers.push_back(sources_[static_cast<size_t>(integer.symbol_id())]);
+      for (graph::ValueId id : each.buffers) {
+        size_t at = 0;
+        while (at < ids.size() && ids[at] != id) ++at;
+        launch.buffers.push_back(static_cast<int>(id < -1 ? ids.size() + static_cast<size_t>(-1 - id) : at));
+      }
     }
+    entry.partials = std::move(single.partials);
+    std::vector<sym::Expr> counts;
+    for (const auto& partial : entry.partials) counts.push_back(partial.count);
+    entry.counts = sym::ExprProgram(counts);
+    entry.symbols = sources_;
+    entry.env = graph_.env;
     return entry;
   }
 
@@ -115,8 +158,7 @@ class Graphs {
         if (request_.dims[dim].reduced && !input) continue;
         sizes.push_back(sizes_[dim]);
         int64_t stride = request_.dims[dim].strides[static_cast<size_t>(operand)];
-        bool inner = dim + 1 == request_.dims.size();
-        if (inner && classify(stride) != InnerStride::Other) {
+        if (classify(stride) != StrideClass::Other) {
           strides.push_back(stride);
         } else {
           strides.push_back(graph_.env->create_number(stride, fmt::format("t{}_{}", operand, dim)));
@@ -163,21 +205,35 @@ void forget_single_kernels() {
 
 void run_kernel(const KernelRequest& request, void* output) {
   std::shared_ptr<const Entry> entry = find_or_build(request);
-  SmallVector<void*, 8> buffers;
-  for (size_t at : entry->buffers)
-    buffers.push_back(at < request.operands.size() ? request.operands[at].raw_data() : output);
-  SmallVector<int64_t, 16> integers;
-  for (const Entry::Source& source : entry->integers) {
-    const LoopDim& dim = request.dims[source.dim];
-    integers.push_back(source.operand < 0 ? dim.size : dim.strides[static_cast<size_t>(source.operand)]);
+  // Operands, the output, partials.
+  SmallVector<void*, 8> memory;
+  for (const Tensor& operand : request.operands) memory.push_back(operand.raw_data());
+  memory.push_back(output);
+  SmallVector<Tensor, 2> partials;
+  if (!entry->partials.empty()) {
+    SmallVector<int64_t, 16> symbols;
+    for (const Entry::Source& source : entry->symbols) symbols.push_back(source.value(request));
+    SmallVector<int64_t, 2> counts(entry->partials.size());
+    entry->counts.run(symbols.span(), {counts.data(), counts.size()});
+    for (size_t at = 0; at < entry->partials.size(); ++at) {
+      const int64_t sizes[] = {counts[at]}, strides[] = {1};
+      partials.push_back(core::allocate(sizes, strides, entry->partials[at].dtype, kCPU));
+      memory.push_back(partials.back().raw_data());
+    }
   }
-  SmallVector<uint64_t, 8> scalars;
-  for (const runtime::ScalarSource& source : entry->single.scalars) {
-    Scalar number = request.args[static_cast<size_t>(source.index)].scalar();
-    scalars.push_back(number.is_real() ? std::bit_cast<uint64_t>(number.real())
-                                       : static_cast<uint64_t>(number.to_int()));
+  for (const Entry::Launch& launch : entry->launches) {
+    SmallVector<void*, 8> buffers;
+    for (int at : launch.buffers) buffers.push_back(memory[static_cast<size_t>(at)]);
+    SmallVector<int64_t, 16> integers;
+    for (const Entry::Source& source : launch.integers) integers.push_back(source.value(request));
+    SmallVector<uint64_t, 8> scalars;
+    for (const runtime::ScalarSource& source : launch.scalars) {
+      Scalar number = request.args[static_cast<size_t>(source.index)].scalar();
+      scalars.push_back(number.is_real() ? std::bit_cast<uint64_t>(number.real())
+                                         : static_cast<uint64_t>(number.to_int()));
+    }
+    runtime::launch(*launch.kernel, {buffers.data(), buffers.size()}, integers.span(), scalars.span());
   }
-  runtime::launch(*entry->single.kernel, {buffers.data(), buffers.size()}, integers.span(), scalars.span());
 }
 
 }  // namespace tenon::eager

@@ -1,4 +1,4 @@
-// The kernels of eager calls: one per operator, dtypes, collapsed rank and inner strides.
+// The kernels of eager calls: one per operator, dtypes, collapsed rank, and which strides are 0 or 1.
 #pragma once
 
 #include "collapse.h"

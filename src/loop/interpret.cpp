@@ -96,7 +96,7 @@ struct Interpreter {
     const size_t outer = reductions.size();
     for (const Statement& statement : loop.body) {
       const Op* op = std::get_if<Op>(&statement);
-      if (op && op->code == OpCode::Reduce) 
+      if (op && op->code == OpCode::Reduce)
         reductions.emplace_back(op->result, Reduction(op->reduce, op->dtype, loop.pairwise));
     }
     for (int64_t i = begin; i < end; ++i) {

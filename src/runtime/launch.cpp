@@ -3,6 +3,7 @@
 #include <tenon/runtime/launch.h>
 #include <tenon/support/counters.h>
 #include <tenon/support/parallel.h>
+#include <tenon/support/small_vector.h>
 
 #include <algorithm>
 #include <atomic>
@@ -34,6 +35,41 @@ std::vector<int64_t> symbol_values(const loop::Kernel& kernel, std::span<const i
     values[static_cast<size_t>(kernel.integers[at].symbol_id())] = integers[at];
   return values;
 }
+
+// A thread's memory for scratch buffers, which come last among a kernel's. It grows, and is kept.
+class Scratch {
+ public:
+  Scratch(const loop::Kernel& kernel, std::span<const int64_t> integers) {
+    std::vector<int64_t> symbols;
+    for (const loop::Buffer& buffer : kernel.buffers) {
+      if (buffer.role != loop::BufferRole::Scratch) continue;
+      if (symbols.empty()) symbols = symbol_values(kernel, integers);
+      constexpr int64_t kLine = 64;
+      int64_t bytes = std::max<int64_t>(0, sym::evaluate(buffer.extent, symbols)) * size_of(buffer.dtype);
+      sizes_.push_back((bytes + kLine - 1) / kLine * kLine);
+      total_ += sizes_.back();
+    }
+  }
+  bool any() const { return !sizes_.empty(); }
+
+  // The given buffers, and this thread's scratch behind them.
+  SmallVector<void*, 16> with(std::span<void* const> buffers) const {
+    thread_local std::vector<std::byte> memory;
+    if (static_cast<int64_t>(memory.size()) < total_ + 64) memory.resize(static_cast<size_t>(total_) + 64);
+    SmallVector<void*, 16> all;
+    for (void* buffer : buffers) all.push_back(buffer);
+    auto* next = reinterpret_cast<std::byte*>((reinterpret_cast<uintptr_t>(memory.data()) + 63) / 64 * 64);
+    for (int64_t size : sizes_) {
+      all.push_back(next);
+      next += size;
+    }
+    return all;
+  }
+
+ private:
+  SmallVector<int64_t, 4> sizes_;
+  int64_t total_ = 0;
+};
 
 // How close a kernel and the interpreter can be.
 struct Approximation {
@@ -107,6 +143,7 @@ class Oracle {
     std::vector<int64_t> symbols = symbol_values(kernel, integers);
     int64_t total = 0;
     for (const loop::Buffer& buffer : kernel.buffers) {
+      if (buffer.role == loop::BufferRole::Scratch) break;
       if (!buffer.extent.defined()) return;
       extents_.push_back(
           std::max<int64_t>(0, sym::evaluate(buffer.extent, symbols)));  // below zero if there are no elements
@@ -185,8 +222,9 @@ bool oracle_enabled() { return oracle().load(std::memory_order_relaxed); }
 void launch_interpreted(const loop::Kernel& kernel, std::span<void* const> buffers, std::span<const int64_t> integers,
                         std::span<const uint64_t> scalars) {
   int64_t failed = -1;
-  loop::interpret(
-      kernel, {buffers.data(), integers.data(), scalars.data(), 0, loop::parallel_extent(kernel, integers), &failed});
+  SmallVector<void*, 16> all = Scratch(kernel, integers).with(buffers);
+  loop::interpret(kernel,
+                  {all.data(), integers.data(), scalars.data(), 0, loop::parallel_extent(kernel, integers), &failed});
   if (failed >= 0) check_failed(kernel, failed);
 }
 
@@ -198,17 +236,24 @@ void launch(const codegen::CompiledKernel& compiled, std::span<void* const> buff
   std::optional<Oracle> check;
   if (oracle_enabled()) check.emplace(kernel, buffers, integers);
   int64_t failed = -1;
+  const Scratch scratch(kernel, integers);
+  auto run = [&](int64_t begin, int64_t end, int64_t* failure) {
+    if (!scratch.any()) return compiled.entry(buffers.data(), integers.data(), scalars.data(), begin, end, failure);
+    SmallVector<void*, 16> all = scratch.with(buffers);
+    compiled.entry(all.data(), integers.data(), scalars.data(), begin, end, failure);
+  };
   auto [extent, work_each] = compiled.shape.evaluate(integers);
   const int64_t work = extent * work_each;
   if (!compiled.shape.parallel() || extent <= 1 || work < kParallelWork || num_threads() == 1) {
-    compiled.entry(buffers.data(), integers.data(), scalars.data(), 0, extent, &failed);
+    run(0, extent, &failed);
   } else {
     std::atomic<int64_t> first_failure{-1};
-    int64_t grain =
-        compiled.shape.vector() ? 1024 : std::max<int64_t>(1, kParallelWork / 4 * extent / std::max<int64_t>(work, 1));
+    // Enough work for a thread; of a loop with lanes whole vectors.
+    int64_t grain = std::max<int64_t>(1, kParallelWork / 4 / std::max<int64_t>(work_each, 1));
+    if (compiled.shape.vector()) grain = std::clamp<int64_t>(grain / 64 * 64, 64, 1024);
     parallel_for(extent, grain, [&](int64_t begin, int64_t end) {
       int64_t local = -1;
-      compiled.entry(buffers.data(), integers.data(), scalars.data(), begin, end, &local);
+      run(begin, end, &local);
       if (local < 0) return;
       int64_t seen = first_failure;
       while ((seen < 0 || local < seen) && !first_failure.compare_exchange_weak(seen, local)) {

@@ -1,4 +1,5 @@
-#include "fusion.h"
+#include "cpu/choose.h"
+#include "lowering.h"
 
 #include <tenon/ops/strided.h>
 #include <tenon/support/log.h>
@@ -256,6 +257,23 @@ class Fuser {
     return std::nullopt;
   }
 
+  // Whether one loop nest can compute them all, and would not be slower than two.
+  Decision fits(const Group& joined, const Group& group, const Group& single) const {
+    try {
+      const Nest nest = make_nest(schedule_, joined);
+      if (!cpu::may_lack_threads(nest)) return Decision::allow();
+      const double together = cpu::cost(nest, cpu::choose(nest)).total();
+      const Nest first = make_nest(schedule_, group), second = make_nest(schedule_, single);
+      const double apart =
+          cpu::cost(first, cpu::choose(first)).total() + cpu::cost(second, cpu::choose(second)).total();
+      if (together <= apart) return Decision::allow();
+      return Decision::forbid("a sum that others wait for cannot be split over threads: {:.0f} cycles, {:.0f} in two",
+                              together, apart);
+    } catch (const Refused& refused) {
+      return Decision::forbid("{}", refused.why);
+    }
+  }
+
   void place_root(ValueId id) {
     Group single = group_of(id);
     std::set<ValueId> reads, seen;
@@ -267,7 +285,7 @@ class Fuser {
         std::optional<Group> joined = join(schedule_.groups[static_cast<size_t>(at)], single);
         if (!joined) continue;
         schedule_.state(id).step = at;
-        Decision decision = can_emit(schedule_, *joined);
+        Decision decision = fits(*joined, schedule_.groups[static_cast<size_t>(at)], single);
         if (decision) {
           schedule_.groups[static_cast<size_t>(at)] = std::move(*joined);
           return;

@@ -81,9 +81,4 @@ struct EmittedKernel {
   std::vector<const Node*> random_nodes;
 };
 
-// The loops of a group.
-EmittedKernel emit(const Schedule& schedule, const Group& group, const std::string& name);
-// Whether `emit` would work: every value of the group that is read inside it is read where it is made.
-Decision can_emit(const Schedule& schedule, const Group& group);
-
 }  // namespace tenon::schedule

@@ -1,4 +1,5 @@
-#include "fusion.h"
+#include "cpu/choose.h"
+#include "emit.h"
 
 #include <tenon/codegen/compile.h>
 #include <tenon/schedule/single.h>
@@ -7,13 +8,20 @@ namespace tenon::schedule {
 
 SingleKernel compile_single(const graph::Graph& graph) {
   TENON_ASSERT(graph.nodes.size() == 1, "{} nodes", graph.nodes.size());
-  Schedule schedule = fuse(graph, {.fuse = false, .scalar_parameters = true});
-  EmittedKernel emitted = emit(schedule, schedule.groups.at(0), graph.nodes[0].op->schema().name);
+  const Schedule schedule = fuse(graph, {.fuse = false, .scalar_parameters = true});
+  const Group& group = schedule.groups.at(0);
+  const Nest nest = make_nest(schedule, group);
+  EmittedGroup emitted = emit(schedule, group, nest, cpu::choose(nest), graph.nodes[0].op->schema().name);
+  std::vector<loop::Kernel> kernels;
+  for (EmittedKernel& each : emitted.kernels) kernels.push_back(std::move(each.kernel));
+  std::vector<codegen::CompiledKernelRef> compiled = codegen::compile_all(std::move(kernels));
   SingleKernel single;
-  single.kernel = codegen::compile(std::move(emitted.kernel));
-  single.buffers = std::move(emitted.buffers);
-  single.integers = std::move(emitted.integers);
-  single.scalars = std::move(emitted.scalars);
+  for (size_t at = 0; at < compiled.size(); ++at) {
+    EmittedKernel& each = emitted.kernels[at];
+    single.launches.push_back(
+        {std::move(compiled[at]), std::move(each.buffers), std::move(each.integers), std::move(each.scalars)});
+  }
+  for (const Partial& partial : emitted.partials) single.partials.push_back({partial.dtype, partial.count});
   return single;
 }
 

@@ -33,7 +33,7 @@ class Reduction {
 
   ReduceKind kind_;
   Dtype dtype_;
-  bool ordered_;                // a sum or product of floats; all others are one running number
+  bool ordered_;  // a sum or product of floats; all others are one running number
   bool pairwise_;
   int64_t count_ = 0;
   std::vector<Number> numbers_;  // running numbers; pairwise: by level, what the bits of `count_` say is there

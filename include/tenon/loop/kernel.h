@@ -40,8 +40,8 @@
 //   overlap, except that an `InOut` buffer may be read and written at the same index by the same iteration, and a
 //   buffer that was stored to by one loop may be read by a later sibling loop in the same scope (`Temporary` ones,
 //   `Scratch` and outputs). A `Scratch` buffer is each thread's own: an iteration of the parallel loop finds nothing in
-//   it that another has written. A load may have a condition, a Bool: where it does not hold nothing is read, whatever the index, and the
-//   value is 0.
+//   it that another has written. A load may have a condition, a Bool: where it does not hold nothing is read, whatever
+//   the index, and the value is 0.
 // * Arithmetic is that of the dtype: integers wrap (division and remainder by zero yield 0, INT_MIN / -1 yields
 //   INT_MIN); floats follow IEEE, round to nearest even, never contracted; halves never appear in arithmetic: a load
 //   from a half buffer widens to f32 and a store rounds; `Cast` to a half dtype rounds and keeps f32 as the value's

@@ -3,7 +3,9 @@
 //   decompose    composites become their parts
 //   identities   operators that change nothing go
 //   fuse         values are grouped into kernels; what stays inside one needs no memory
-//   emit         each group becomes a loop kernel
+//   nests        what the loops of each group compute: axes, stages, accesses
+//   schedule     how they run: order, tiles, threads, lanes; the cheapest of the legal ways
+//   emit         nest and schedule become loop kernels
 //   compile      all kernels at once, in parallel
 //   plan         allocation, launches and calls in order; memory is reused as values die
 #pragma once

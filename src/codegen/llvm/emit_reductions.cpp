@@ -19,8 +19,8 @@ using loop::ReduceKind;
 
 namespace {
 
-constexpr int kLevels = 44;      // of a pairwise tree: no loop runs 2^44 times
-constexpr int kUnrolled = 4;     // iterations of a small loop that is written out
+constexpr int kLevels = 44;       // of a pairwise tree: no loop runs 2^44 times
+constexpr int kUnrolled = 4;      // iterations of a small loop that is written out
 constexpr int kUnrolledOps = 48;  // instructions, at most
 
 }  // namespace
@@ -78,8 +78,7 @@ std::vector<Emitter::Reduction> Emitter::start_reductions(const Loop& loop, int 
     llvm::IRBuilderBase::InsertPointGuard guard(b_);
     BasicBlock& first = function_->getEntryBlock();
     b_.SetInsertPoint(&first, first.getFirstInsertionPt());
-    llvm::AllocaInst* memory =
-        b_.CreateAlloca(made.type, b_.getInt64(static_cast<uint64_t>(rows * made.parts)));
+    llvm::AllocaInst* memory = b_.CreateAlloca(made.type, b_.getInt64(static_cast<uint64_t>(rows * made.parts)));
     memory->setAlignment(llvm::Align(64));
     made.memory = memory;
   }
@@ -204,8 +203,7 @@ SmallVector<Value*, 4> Emitter::fold_accumulators(Reduction& reduction, Value* c
               for (int part = 0; part < reduction.parts; ++part) {
                 Value* pointer = row_pointer(reduction, row, part);
                 Value* low = b_.CreateLoad(reduction.type, pointer);
-                Value* high =
-                    b_.CreateLoad(reduction.type, row_pointer(reduction, b_.CreateAdd(row, width), part));
+                Value* high = b_.CreateLoad(reduction.type, row_pointer(reduction, b_.CreateAdd(row, width), part));
                 b_.CreateStore(combine(*reduction.op, low, high), pointer);
               }
             });
@@ -221,8 +219,7 @@ SmallVector<Value*, 4> Emitter::fold_accumulators(Reduction& reduction, Value* c
 // The trees that are left, the smallest first: where the number of iterations has a 1. Its row is the running one.
 SmallVector<Value*, 4> Emitter::fold_levels(Reduction& reduction, Value* count) {
   Value* lowest = b_.CreateBinaryIntrinsic(llvm::Intrinsic::cttz, count, b_.getFalse());
-  Value* levels =
-      b_.CreateSub(b_.getInt64(64), b_.CreateBinaryIntrinsic(llvm::Intrinsic::ctlz, count, b_.getFalse()));
+  Value* levels = b_.CreateSub(b_.getInt64(64), b_.CreateBinaryIntrinsic(llvm::Intrinsic::ctlz, count, b_.getFalse()));
   SmallVector<Value*, 4> results;
   small_loop(
       b_.CreateAdd(lowest, b_.getInt64(1)), [&](Value* level) { return b_.CreateICmpULT(level, levels); },
@@ -260,7 +257,8 @@ void Emitter::finish_reduction(Reduction& reduction, Value* count) {
   define(reduction.op->result, {results, top()});
 }
 
-// Small loops, written out ---------------------------------------------------------------------------------------------
+// Small loops, written out
+// ---------------------------------------------------------------------------------------------
 
 bool Emitter::unrolls(const Loop& loop) const {
   if (!loop.reduction || !loop.extent.is_constant()) return false;

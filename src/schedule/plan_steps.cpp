@@ -1,16 +1,10 @@
 // Steps of a plan from the groups of a schedule: allocation, launches, calls, and memory taken over from values that
 // have died.
-#include "fusion.h"
+#include "plan_steps.h"
 
-#include <tenon/codegen/compile.h>
-#include <tenon/kernels/matmul.h>
-#include <tenon/loop/jam.h>
-#include <tenon/support/log.h>
-
-#include <fmt/format.h>
+#include "library_calls.h"
 
 #include <algorithm>
-#include <bit>
 #include <map>
 
 namespace tenon::schedule {
@@ -18,8 +12,15 @@ namespace {
 
 class Planner {
  public:
-  explicit Planner(const Schedule& schedule)
-      : schedule_(schedule), graph_(schedule.graph), plan_(std::make_shared<runtime::Plan>()) {}
+  Planner(const Schedule& schedule, const std::vector<EmittedGroup>& emitted,
+          std::vector<codegen::CompiledKernelRef> kernels, const Lifetimes& lifetimes)
+      : schedule_(schedule),
+        graph_(schedule.graph),
+        emitted_(emitted),
+        last_use_(lifetimes.last),
+        plan_(std::make_shared<runtime::Plan>()) {
+    plan_->kernels = std::move(kernels);
+  }
 
   std::shared_ptr<const runtime::Plan> run() {
     plan_->input_count = graph_.inputs.size();
@@ -31,11 +32,9 @@ class Planner {
     for (const Node& node : graph_.nodes)
       if (const ops::Row& row = row_for(*node.op); row.kind == ops::Kind::Element && row.element.random)
         (void)random_use(&node);
-    emit_kernels();
-    find_last_uses();
-    compile_kernels();
+    // What nothing reads is given up at once, where the caller has (core/given_up.h).
     for (ValueId input : graph_.inputs)
-      if (last_use_[static_cast<size_t>(input)] == kNever)
+      if (last_use_[static_cast<size_t>(input)] == Lifetimes::kNever)
         plan_->steps.push_back(runtime::FreeStep{slot_of_[static_cast<size_t>(input)]});
     for (size_t at = 0; at < schedule_.groups.size(); ++at) plan_group(at);
     plan_outputs();
@@ -46,67 +45,6 @@ class Planner {
   }
 
  private:
-  std::string kernel_name(const Group& group) const {
-    std::string name = "fused";
-    int words = 0;
-    std::vector<bool> seen(graph_.values.size());
-    std::function<void(ValueId)> visit = [&](ValueId id) {
-      if (seen[static_cast<size_t>(id)] || words >= 6) return;
-      seen[static_cast<size_t>(id)] = true;
-      const ValueState& state = schedule_.state(id);
-      if (!state.node || (state.root && std::find(group.roots.begin(), group.roots.end(), id) == group.roots.end()))
-        return;
-      graph::each_reference(*state.node, visit);
-      if (state.source == graph::kNoValue && words++ < 6) name += "_" + state.node->op->schema().name;
-    };
-    for (ValueId root : group.roots) visit(root);
-    return name;
-  }
-
-  void emit_kernels() {
-    for (const Group& group : schedule_.groups) {
-      emitted_.emplace_back();
-      if (group.call) continue;
-      bool stores = false;
-      for (ValueId id : group.roots) stores |= schedule_.state(id).stored;
-      if (stores) emitted_.back() = emit(schedule_, group, kernel_name(group));
-    }
-  }
-
-  void compile_kernels() {
-    std::vector<loop::Kernel> kernels;
-    for (std::optional<EmittedKernel>& each : emitted_) {
-      if (!each) continue;
-      mark_streaming(*each);
-      loop::jam_rows(each->kernel);
-      kernels.push_back(std::move(each->kernel));
-    }
-    plan_->kernels = codegen::compile_all(std::move(kernels));
-  }
-
-  // A large result that nothing in this plan reads goes past the caches: they keep what is read.
-  void mark_streaming(EmittedKernel& emitted) const {
-    for (size_t at = 0; at < emitted.buffers.size(); ++at) {
-      loop::Buffer& buffer = emitted.kernel.buffers[at];
-      auto id = static_cast<size_t>(emitted.buffers[at]);
-      if (buffer.role != loop::BufferRole::Out || uses_[id] > 1) continue;
-      const Tensor& meta = graph_.meta(emitted.buffers[at]);
-      std::optional<int64_t> bytes = graph_.env->hint(to_expr(graph_, meta.numel() * meta.element_size()));
-      buffer.streaming = bytes && *bytes >= kStreamingBytes && !loads(emitted.kernel.body, static_cast<int32_t>(at));
-    }
-  }
-  static bool loads(const loop::Block& block, int32_t buffer) {
-    for (const loop::Statement& statement : block) {
-      if (const auto* inner = std::get_if<std::unique_ptr<loop::Loop>>(&statement)) {
-        if (loads((*inner)->body, buffer)) return true;
-      } else if (const loop::Op& op = std::get<loop::Op>(statement);
-                 op.code == loop::OpCode::Load && op.buffer == buffer) {
-        return true;
-      }
-    }
-    return false;
-  }
-
   runtime::ExprIndex expr(Expr expression) { return exact_expr(graph_.env->pool().simplify(expression)); }
   runtime::ExprIndex exact_expr(Expr expression) {
     auto [found, added] =
@@ -119,27 +57,6 @@ class Planner {
     std::vector<runtime::ExprIndex> list;
     for (const SymInt& number : numbers) list.push_back(expr(number));
     return list;
-  }
-
-  // The last step that reads each stored value; outputs live for ever.
-  void find_last_uses() {
-    last_use_.assign(graph_.values.size(), kNever);
-    uses_.assign(graph_.values.size(), 0);
-    for (size_t at = 0; at < schedule_.groups.size(); ++at) {
-      auto touch = [&](ValueId id) {
-        auto base = static_cast<size_t>(schedule_.state(id).base);
-        if (std::exchange(last_use_[base], static_cast<int>(at)) != static_cast<int>(at)) ++uses_[base];
-      };
-      if (schedule_.groups[at].call) {
-        graph::each_reference(*schedule_.groups[at].call, touch);
-        for (ValueId id : schedule_.groups[at].roots) touch(id);
-      } else if (emitted_[at]) {
-        for (ValueId id : emitted_[at]->buffers) touch(id);
-      }
-    }
-    for (const graph::Argument& output : graph_.outputs)
-      graph::each_reference(output,
-                            [&](ValueId id) { last_use_[static_cast<size_t>(schedule_.state(id).base)] = kForever; });
   }
 
   runtime::Slot slot(ValueId id) {
@@ -161,7 +78,7 @@ class Planner {
     runtime::Slot at = slot_of_[static_cast<size_t>(id)] = next_slot_++;
     runtime::AllocateStep step{at, exprs(meta.sym_sizes()), exprs(meta.sym_strides()), meta.dtype()};
     Expr bytes = graph_.env->pool().simplify(to_expr(graph_, meta.numel() * meta.element_size()));
-    if (last_use_[static_cast<size_t>(id)] != kForever) {
+    if (last_use_[static_cast<size_t>(id)] != Lifetimes::kForever) {
       auto& free = free_memory_[bytes];
       if (!free.empty()) {
         step.reuse = free.back();
@@ -197,23 +114,34 @@ class Planner {
     const Group& group = schedule_.groups[at];
     if (group.call) {
       plan_call(group);
-    } else if (emitted_[at]) {
-      for (ValueId id : emitted_[at]->buffers)
-        if (slot_of_[static_cast<size_t>(id)] < 0) allocate(id);
-      runtime::LaunchStep step;
-      step.kernel = launched_++;
-      for (ValueId id : emitted_[at]->buffers) step.buffers.push_back(slot(id));
-      for (Expr each : emitted_[at]->integers) step.integers.push_back(expr(each));
-      for (runtime::ScalarSource source : emitted_[at]->scalars) {
-        if (source.kind == runtime::ScalarSource::Kind::Expr)
-          source.index = expr(emitted_[at]->scalar_exprs[static_cast<size_t>(source.index)]);
-        if (source.kind == runtime::ScalarSource::Kind::Seed || source.kind == runtime::ScalarSource::Kind::Offset)
-          source.index = random_use(emitted_[at]->random_nodes[static_cast<size_t>(source.index)]);
-        step.scalars.push_back(source);
+    } else {
+      std::vector<runtime::Slot> partials;
+      for (const Partial& partial : emitted_[at].partials) {
+        partials.push_back(next_slot_++);
+        plan_->steps.push_back(runtime::AllocateStep{
+            partials.back(), {expr(partial.count)}, {expr(graph_.env->pool().constant(1))}, partial.dtype});
       }
-      plan_->steps.push_back(std::move(step));
+      for (const EmittedKernel& kernel : emitted_[at].kernels) plan_launch(kernel, partials);
+      for (runtime::Slot partial : partials) plan_->steps.push_back(runtime::FreeStep{partial});
     }
     release(at);
+  }
+
+  void plan_launch(const EmittedKernel& kernel, const std::vector<runtime::Slot>& partials) {
+    for (ValueId id : kernel.buffers)
+      if (!is_partial(id) && slot_of_[static_cast<size_t>(id)] < 0) allocate(id);
+    runtime::LaunchStep step;
+    step.kernel = launched_++;
+    for (ValueId id : kernel.buffers) step.buffers.push_back(is_partial(id) ? partials[partial_place(id)] : slot(id));
+    for (Expr each : kernel.integers) step.integers.push_back(expr(each));
+    for (runtime::ScalarSource source : kernel.scalars) {
+      if (source.kind == runtime::ScalarSource::Kind::Expr)
+        source.index = expr(kernel.scalar_exprs[static_cast<size_t>(source.index)]);
+      if (source.kind == runtime::ScalarSource::Kind::Seed || source.kind == runtime::ScalarSource::Kind::Offset)
+        source.index = random_use(kernel.random_nodes[static_cast<size_t>(source.index)]);
+      step.scalars.push_back(source);
+    }
+    plan_->steps.push_back(std::move(step));
   }
 
   // What the node has found out of its data is known from here on. `numbers`: slots of the numbers among its results.
@@ -307,11 +235,7 @@ class Planner {
     else if (group.relu)
       step.run = product_with_relu(node);
     else
-      step.run = [row, node](std::span<const Tensor> inputs, std::span<Tensor> outputs,
-                             std::span<const int64_t> integers) {
-        dispatch::Values values = fill(node, inputs, integers);
-        row->opaque.cpu(ops::Arguments(*node.op, values), outputs);
-      };
+      step.run = row_call(*row, node);
     std::vector<runtime::Slot> outputs = step.outputs;
     std::map<int32_t, runtime::Slot> numbers;
     if (!row)
@@ -325,76 +249,6 @@ class Planner {
   }
 
   static bool is_item(const Node& node) { return node.op->schema().name == "_local_scalar_dense"; }
-  static bool is_symbolic_real(const dispatch::Value& value) {
-    return value.tag() == dispatch::Value::Tag::Real && value.sym_float().is_symbolic();
-  }
-  static bool is_symbolic_bool(const dispatch::Value& value) {
-    return value.tag() == dispatch::Value::Tag::Bool && value.sym_bool().is_symbolic();
-  }
-
-  // The node's arguments with tensors and evaluated numbers in their places.
-  static dispatch::Values fill(const Node& node, std::span<const Tensor> inputs, std::span<const int64_t> integers) {
-    dispatch::Values values;
-    size_t input = 0, integer = 0;
-    for (const graph::Argument& argument : node.args) {
-      if (const auto* id = std::get_if<ValueId>(&argument)) {
-        values.push_back(*id == graph::kNoValue ? dispatch::Value() : dispatch::Value(inputs[input++]));
-      } else if (const auto* list = std::get_if<graph::ValueList>(&argument)) {
-        if (list->optional) {
-          std::vector<std::optional<Tensor>> tensors;
-          for (ValueId each : list->ids)
-            tensors.push_back(each == graph::kNoValue ? std::nullopt : std::optional<Tensor>(inputs[input++]));
-          values.push_back(dispatch::Value(tensors).own());
-          continue;
-        }
-        values.push_back(dispatch::Value(inputs.subspan(input, list->ids.size())));
-        input += list->ids.size();
-      } else {
-        const auto& constant = std::get<dispatch::Value>(argument);
-        if (constant.tag() == dispatch::Value::Tag::Int) {
-          values.push_back(integers[integer++]);
-        } else if (constant.tag() == dispatch::Value::Tag::Ints || constant.tag() == dispatch::Value::Tag::SymInts) {
-          size_t count = constant.sym_ints().size();
-          values.push_back(dispatch::Value(integers.subspan(integer, count)));
-          integer += count;
-        } else if (is_symbolic_real(constant)) {
-          values.push_back(std::bit_cast<double>(integers[integer++]));
-        } else if (is_symbolic_bool(constant)) {
-          values.push_back(integers[integer++] != 0);
-        } else {
-          values.push_back(constant);
-        }
-      }
-    }
-    return values;
-  }
-
-  static Tensor held(const Scalar& number) {
-    if (number.is_real()) return tensor(number.to_double(), kFloat64);
-    return number.kind() == Scalar::Kind::Bool ? tensor(number.to_bool()) : tensor(number.to_int());
-  }
-
-  // A call through the dispatcher; its results take their slots as they are.
-  decltype(runtime::CallStep::run) custom_call(const Node& node) {
-    return [node](std::span<const Tensor> inputs, std::span<Tensor> outputs, std::span<const int64_t> integers) {
-      dispatch::Values values = fill(node, inputs, integers);
-      dispatch::ExcludeKeys below(KeySet{DispatchKey::Autograd, DispatchKey::ADInplaceOrView, DispatchKey::Capture});
-      dispatch::Results results = dispatch::call_boxed(*node.op, values);
-      // Tensors first, then the numbers, as tensors of one element.
-      const size_t tensors = node.outputs.size();
-      size_t at = 0, number = tensors;
-      for (const dispatch::Value& result : results) {
-        result.each_tensor([&](const Tensor& tensor) {
-          TENON_CHECK(at < tensors, "[{}] gave more tensors than its fake implementation ({})", node.op->name(),
-                      tensors);
-          outputs[at++] = tensor;
-        });
-        if (result.is_number() && number < outputs.size()) outputs[number++] = held(result.scalar());
-      }
-      TENON_CHECK(at == tensors, "[{}] gave {} tensors, its fake implementation {}", node.op->name(), at, tensors);
-    };
-  }
-
   // What a custom operator gave must look like its fake: the rest of the plan relies on those sizes and strides. The
   // look comes after the symbols that the operator binds are known.
   void check_like_fakes(const Node& node, std::vector<runtime::Slot> outputs) {
@@ -410,46 +264,8 @@ class Planner {
       for (runtime::ExprIndex at : exprs(meta.sym_sizes())) step.integers.push_back(at);
       for (runtime::ExprIndex at : exprs(meta.sym_strides())) step.integers.push_back(at);
     }
-    step.run = [node, dtypes, ranks](std::span<const Tensor> inputs, std::span<Tensor>,
-                                     std::span<const int64_t> expected) {
-      for (size_t at = 0; at < inputs.size(); ++at) {
-        TENON_CHECK(static_cast<size_t>(inputs[at].dim()) == ranks[at],
-                    "[{}] result {} is {}, but its fake implementation said {} dimensions", node.op->name(), at,
-                    inputs[at].description(), ranks[at]);
-        check_like_fake(node, at, inputs[at], dtypes[at], expected.first(ranks[at]),
-                        expected.subspan(ranks[at], ranks[at]));
-        expected = expected.subspan(2 * ranks[at]);
-      }
-    };
+    step.run = like_fakes(node, std::move(dtypes), std::move(ranks));
     plan_->steps.push_back(std::move(step));
-  }
-
-  static void check_like_fake(const Node& node, size_t at, const Tensor& tensor, Dtype dtype,
-                              std::span<const int64_t> sizes, std::span<const int64_t> strides) {
-    bool same = tensor.defined() && tensor.dtype() == dtype && std::ranges::equal(tensor.sizes(), sizes);
-    TENON_CHECK(same, "[{}] result {} is {}, but its fake implementation said {}[{}]", node.op->name(), at,
-                tensor.description(), name(dtype), fmt::join(sizes, ", "));
-    for (size_t dim = 0; dim < sizes.size(); ++dim) same &= sizes[dim] <= 1 || tensor.strides()[dim] == strides[dim];
-    for (int64_t size : sizes) same |= size == 0;
-    TENON_CHECK(same, "[{}] result {} has strides [{}], but its fake implementation said [{}]", node.op->name(), at,
-                fmt::join(tensor.strides(), ", "), fmt::join(strides, ", "));
-  }
-
-  static decltype(runtime::CallStep::run) product_with_relu(const Node& node) {
-    return [node](std::span<const Tensor> inputs, std::span<Tensor> outputs, std::span<const int64_t> integers) {
-      dispatch::Values values = fill(node, inputs, integers);
-      ops::Arguments arguments(*node.op, values);
-      kernels::MatmulEpilogue epilogue;
-      epilogue.relu = true;
-      if (node.op->schema().name == "mm") {
-        kernels::matmul(arguments.tensor("self"), arguments.tensor("mat2"), outputs[0], epilogue);
-        return;
-      }
-      epilogue.bias = &arguments.tensor("self");
-      epilogue.alpha = arguments["alpha"].scalar().to_double();
-      epilogue.beta = arguments["beta"].scalar().to_double();
-      kernels::matmul(arguments.tensor("mat1"), arguments.tensor("mat2"), outputs[0], epilogue);
-    };
   }
 
   void plan_outputs() {
@@ -475,17 +291,13 @@ class Planner {
     return to_expr(graph_, value.sym_int());
   }
 
-  static constexpr int kForever = 1 << 30, kNever = -1;
-  static constexpr int64_t kStreamingBytes = 8 << 20;
-
   const Schedule& schedule_;
   const Graph& graph_;
+  const std::vector<EmittedGroup>& emitted_;  // by group
+  const std::vector<int>& last_use_;          // by value
   std::shared_ptr<runtime::Plan> plan_;
-  std::vector<std::optional<EmittedKernel>> emitted_;  // by group
   std::unordered_map<Expr, runtime::ExprIndex> expr_index_;
   std::vector<runtime::Slot> slot_of_;                                // by value
-  std::vector<int> last_use_;                                         // by value: a group's position
-  std::vector<int> uses_;                                             // by value: how many groups write or read it
   std::unordered_map<Expr, std::vector<runtime::Slot>> free_memory_;  // by size in bytes
   std::map<ValueId, std::vector<ValueId>> views_of_;
   std::map<const Node*, int32_t> random_uses_;
@@ -498,15 +310,10 @@ class Planner {
 
 }  // namespace
 
-std::shared_ptr<const runtime::Plan> compile_graph(const graph::Graph& graph, const Options& options) {
-  graph::Graph parts = decompose(graph);
-  // Numbers that are passed at run time may be others then.
-  if (options.fuse && !options.scalar_parameters) remove_identities(parts);
-  TENON_LOG(Graph, "after decomposition:\n{}", graph::to_string(parts));
-  Schedule schedule = fuse(parts, options);
-  std::shared_ptr<const runtime::Plan> plan = Planner(schedule).run();
-  TENON_LOG(Plan, "{}", runtime::to_string(*plan));
-  return plan;
+std::shared_ptr<const runtime::Plan> plan_steps(const Schedule& schedule, const std::vector<EmittedGroup>& emitted,
+                                                std::vector<codegen::CompiledKernelRef> kernels,
+                                                const Lifetimes& lifetimes) {
+  return Planner(schedule, emitted, std::move(kernels), lifetimes).run();
 }
 
 }  // namespace tenon::schedule
