@@ -1,4 +1,5 @@
 #include <tenon/graph/graph.h>
+#include <tenon/sym/size_rules.h>
 
 #include <fmt/format.h>
 
@@ -76,9 +77,22 @@ std::string to_text(const Graph& graph, const Argument& argument) {
   return std::get<dispatch::Value>(argument).str();
 }
 
+// Known to be; a text asks nothing, and says the same whatever the hints are.
+bool is_known_contiguous(const Tensor& meta) {
+  if (!meta.has_symbolic_sizes()) return meta.is_contiguous();
+  SymInts sizes = meta.sym_sizes(), strides = meta.sym_strides();
+  SymInt expected = 1;
+  for (size_t dim = sizes.size(); dim-- > 0;) {
+    if (is_one(sizes[dim])) continue;
+    if (!strides[dim].same(expected) && !statically_true(strides[dim] == expected)) return false;
+    expected *= sizes[dim];
+  }
+  return true;
+}
+
 std::string type_of(const Tensor& meta) {
   std::string text = meta.description();
-  if (!meta.is_contiguous()) text += fmt::format(" strides={}", str(meta.sym_strides()));
+  if (!is_known_contiguous(meta)) text += fmt::format(" strides={}", str(meta.sym_strides()));
   return text;
 }
 

@@ -175,8 +175,10 @@ OPS(activation) {
     TENON_CHECK(alpha.to_double() != 0, "[celu] expected an alpha other than 0");
     return elu(self, alpha, 1, 1 / alpha.to_double());
   });
+  // Example: prelu(x, ones({3}));
   op("prelu(Tensor self, Tensor weight) -> Tensor").decompose(prelu_of);
   // The first half along `dim`, gated by the second.
+  // Example: glu(x, 0);
   op("glu(Tensor self, int dim=-1) -> Tensor").decompose([](const Tensor& self, int64_t dim) {
     TENON_CHECK(self.defined() && self.dim() > 0 && is_floating(self.dtype()),
                 "[glu] expected a floating point tensor of at least one dimension, got {}",
