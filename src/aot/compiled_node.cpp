@@ -118,8 +118,8 @@ std::vector<Tensor> CompiledNode::apply(std::vector<Tensor> gradients) {
   // Eager computes the gradient from that very result, so that the next derivative goes through its hooks once more.
   for (const auto& [nr, hooks] : tensor_hooks())
     TENON_CHECK(hooks->entries.empty() || !state_->joint.outputs_kept[static_cast<size_t>(state_->joint.tangents[nr])],
-                "[backward] a hook is set on a result of {} from which its own gradient is computed, and that gradient is "
-                "to be differentiated: set the hook on a copy of the result, clone()",
+                "[backward] a hook is set on a result of {} from which its own gradient is computed, and that gradient "
+                "is to be differentiated: set the hook on a copy of the result, clone()",
                 name());
   GradientLevel level = level_for(gradients);
   level.of = state_->joint.gradients;

@@ -15,8 +15,8 @@ struct GroupLoops {
 struct Lifetimes {
   static constexpr int kForever = 1 << 30;  // the caller gets it
   static constexpr int kNever = -1;
-  std::vector<int> last;                    // -1: never
-  std::vector<int> uses;                    // how many groups write or read it
+  std::vector<int> last;  // -1: never
+  std::vector<int> uses;  // how many groups write or read it
 };
 
 std::vector<GroupLoops> make_nests(const Schedule& schedule);
