@@ -37,7 +37,8 @@ class Seeds(unittest.TestCase):
         with tempfile.TemporaryDirectory() as build:
             done = subprocess.run([sys.executable, TOOL, "--build", build], capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertEqual(done.stdout.splitlines()[-1], "seeds: 000 0/42 001 0/63 002 0/32 003 0/22 004 0/148 autograd 0/242")
+        self.assertEqual(done.stdout.splitlines()[-1],
+                         "seeds: 000 0/42 001 0/63 002 0/32 003 0/22 004 0/148 autograd 0/242")
 
     def test_counts_what_passed(self):
         basic = test("basic", "compiled_autograd_basic_test.cpp")
