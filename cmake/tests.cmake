@@ -79,6 +79,11 @@ tenon_tests(fuzz -O1 4)
 # The samples and the comparisons of the operator test.
 target_sources(tests_fuzz PRIVATE tests/ops/samples.cpp tests/ops/sample_rules.cpp tests/ops/row_evaluator.cpp)
 tenon_tests(seeds -O0 4)
+# Document 001 runs the custom operators of document 004 again, with walks captured.
+add_test(NAME seeds.custom_operators_with_captured_walks
+  COMMAND tests_seeds --gtest_brief=1 --gtest_filter=TestCustomOp.*)
+set_tests_properties(seeds.custom_operators_with_captured_walks PROPERTIES LABELS seeds TIMEOUT 600
+  ENVIRONMENT "${TENON_TEST_ENVIRONMENT};TENON_COMPILED_AUTOGRAD=1")
 
 # The examples in the comments of the public headers, and in those that are generated.
 set(examples ${PROJECT_SOURCE_DIR}/tools/examples)

@@ -201,7 +201,7 @@ std::vector<Tensor> start_walk(const Walk& walk) {
 
 namespace {
 
-Tensor root_gradient(const Tensor& root, const Tensor& given, const char* what, bool create_graph) {
+Tensor root_gradient(const Tensor& root, const Tensor& given, size_t at, const char* what, bool create_graph) {
   if (!given.defined()) {
     TENON_CHECK(root.is_floating_point() && bool(root.numel() == 1),
                 "[{}] grad can be implicitly created only for scalar outputs, got {}", what, root.description());
@@ -209,8 +209,8 @@ Tensor root_gradient(const Tensor& root, const Tensor& given, const char* what, 
     return ones_like(root);
   }
   bool fits = same_sizes(given.sym_sizes(), root.sym_sizes());
-  TENON_CHECK(fits, "[{}] expected a gradient {} for a root of that shape, got {}", what, root.description(),
-              given.description());
+  TENON_CHECK(fits, "[{}] Mismatch in shape: grad_output[{}] has a shape of {} and output[{}] has a shape of {}.", what,
+              at, str(given.sym_sizes()), at, str(root.sym_sizes()));
   TENON_CHECK(given.is_floating_point() && given.device() == root.device(),
               "[{}] expected a gradient {} on {}, got {} on {}", what, root.description(), root.device().str(),
               given.description(), given.device().str());
@@ -231,7 +231,7 @@ Walk prepare(std::span<const Tensor> roots, std::span<const Tensor> gradients, b
     Edge edge = gradient_edge(roots[at]);
     TENON_CHECK(edge.valid(), "[{}] root {} does not require grad: {}", what, at, roots[at].description());
     walk.gradients.push_back(
-        root_gradient(roots[at], gradients.empty() ? Tensor() : gradients[at], what, create_graph));
+        root_gradient(roots[at], gradients.empty() ? Tensor() : gradients[at], at, what, create_graph));
     walk.roots.push_back(std::move(edge));
   }
   return walk;
@@ -262,12 +262,13 @@ void backward(std::span<const Tensor> roots, std::span<const Tensor> gradients, 
 std::vector<Tensor> grad(std::span<const Tensor> outputs, std::span<const Tensor> inputs,
                          std::span<const Tensor> grad_outputs, bool retain_graph, bool create_graph,
                          bool allow_unused) {
-  TENON_CHECK(!inputs.empty(), "[grad] expected at least one input");
+  TENON_CHECK(!inputs.empty(), "[grad] grad requires non-empty inputs.");
   Walk walk = prepare(outputs, grad_outputs, retain_graph, create_graph, "grad");
   capture_inputs(walk, inputs, "grad");
   std::vector<Tensor> result = start_walk(walk);
   for (size_t at = 0; at < inputs.size() && !allow_unused; ++at)
-    TENON_CHECK(result[at].defined(), "[grad] input {} ({}) was not used for the outputs: pass allow_unused=true", at,
+    TENON_CHECK(result[at].defined(),
+                "[grad] input {} ({}) was not used for the outputs. Set allow_unused=True if that is meant", at,
                 inputs[at].description());
   return result;
 }

@@ -40,6 +40,10 @@ auto checkpoint(F function, const Tensor& input, const CheckpointOptions& option
   return std::move(detail::checkpoint(std::move(run), {input}, options)[0]);
 }
 // Of several tensors, to several.
+//
+//   Tensor w = ones({3}).set_requires_grad();
+//   auto both = [](const std::vector<Tensor>& in) { return std::vector<Tensor>{in[0] * in[1], in[0].exp()}; };
+//   autograd::checkpoint_many(both, {x, w})[0].sum().backward();
 template <typename F>
 std::vector<Tensor> checkpoint_many(F function, const std::vector<Tensor>& inputs,
                                     const CheckpointOptions& options = {}) {

@@ -61,6 +61,13 @@ struct Walk {
 // Runs the walk node by node; one tensor per capture, undefined where no gradient came (none when accumulating).
 std::vector<Tensor> run_walk(const Walk& walk);
 // The same, unless somebody else takes it over (`InterceptWalks`): what `backward` and `grad` do.
+//
+//   Tensor w = ones({3}).set_requires_grad(), y = (w * 2).sum();
+//   autograd::Walk walk;
+//   walk.roots = {autograd::gradient_edge(y)};
+//   walk.gradients = {ones({})};
+//   walk.accumulate = true;
+//   autograd::start_walk(walk);  // w.grad() is twos
 std::vector<Tensor> start_walk(const Walk& walk);
 
 // Called once the outermost walk of this thread is over; an Error outside of one. Callbacks may queue others.
@@ -72,6 +79,13 @@ std::vector<Tensor> start_walk(const Walk& walk);
 void queue_callback(std::function<void()> callback);
 
 // The node that the walk of this thread is running; null outside of one.
+//
+//   Tensor w = ones({3}).set_requires_grad(), y = w * 2;
+//   autograd::register_hook(y, [&](const Tensor&) {
+//     std::string name = autograd::current_node()->name();                        // "MulBackward1"
+//     bool goes_on = autograd::will_execute(*autograd::gradient_edge(w).node);  // true
+//   });
+//   y.sum().backward();
 const Node* current_node();
 // Whether the walk that is running will run, or has run, a node. An Error outside of a walk.
 bool will_execute(const Node& node);

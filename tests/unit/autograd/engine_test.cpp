@@ -71,7 +71,7 @@ TEST(Engine, GradOfInnerTensors) {
 TEST(Engine, UnusedInputs) {
   Tensor x = leaf({2.0}), other = leaf({1.0, 1.0});
   EXPECT_EQ(error_of([&] { autograd::grad({x * 2}, {x, other}); }),
-            "[grad] input 1 (float64[2]) was not used for the outputs: pass allow_unused=true");
+            "[grad] input 1 (float64[2]) was not used for the outputs. Set allow_unused=True if that is meant");
   std::vector<Tensor> got = autograd::grad({x * 2}, {x, other}, {}, false, false, true);
   expect_near(got[0], {2});
   EXPECT_FALSE(got[1].defined());
@@ -95,7 +95,7 @@ TEST(Engine, Errors) {
             "[backward] grad can be implicitly created only for scalar outputs, got float64[3]");
   EXPECT_EQ(error_of([&] { real({1}).backward(); }), "[backward] root 0 does not require grad: float64[1]");
   EXPECT_EQ(error_of([&] { (x * 2).backward(real({1, 2})); }),
-            "[backward] expected a gradient float64[3] for a root of that shape, got float64[2]");
+            "[backward] Mismatch in shape: grad_output[0] has a shape of [2] and output[0] has a shape of [3].");
   EXPECT_EQ(error_of([&] { autograd::backward({x * 2}, {x, x}); }),
             "[backward] expected 1 gradients, one per root, got 2");
   EXPECT_EQ(error_of([&] { autograd::grad({x.sum()}, {real({1})}); }),

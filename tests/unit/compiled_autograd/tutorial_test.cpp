@@ -1,0 +1,60 @@
+// The programs of docs/autograd.md and docs/compiled_autograd.md.
+#include "../capture/testing.h"
+
+#include <tenon/autograd/checkpoint.h>
+
+namespace tenon {
+namespace {
+
+using testing::same_bits;
+
+TEST(AutogradTutorial, gradients) {
+  Tensor w = tensor({1.0f, 2.0f}).set_requires_grad();
+  (w * w).sum().backward();
+  Tensor slope = autograd::grad({(w * w).sum()}, {w})[0];
+  EXPECT_TRUE(same_bits(w.grad(), tensor({2.0f, 4.0f})));
+  EXPECT_TRUE(same_bits(slope, w.grad()));
+  Tensor first = autograd::grad({w.pow(3).sum()}, {w}, {}, false, true)[0];
+  Tensor second = autograd::grad({first.sum()}, {w})[0];
+  EXPECT_TRUE(same_bits(second, tensor({6.0f, 12.0f})));
+}
+
+TEST(AutogradTutorial, checkpoint) {
+  Tensor x = ones({2, 3}), w = ones({3, 3}).set_requires_grad();
+  int runs = 0;
+  Tensor y = autograd::checkpoint(
+      [&](const Tensor& input) {
+        ++runs;
+        return mm(input, w).relu();
+      },
+      x);
+  y.sum().backward();
+  EXPECT_EQ(runs, 2);
+  EXPECT_TRUE(same_bits(w.grad(), full({3, 3}, 2.0f)));
+}
+
+TEST(CompiledAutogradTutorial, turning_it_on) {
+  Tensor x = ones({2, 3});
+  nn::Linear model(3, 3);
+  compiled_autograd::reset();
+  int64_t before = counter("compiled_autograd_captures").value();
+  compiled_autograd::Enable on;
+  model(x).sum().backward();
+  model(x).sum().backward();
+  EXPECT_EQ(counter("compiled_autograd_captures").value() - before, 1);
+  EXPECT_TRUE(same_bits(model.parameters()[0].grad(), full({3, 3}, 4.0f)));
+}
+
+TEST(CompiledAutogradTutorial, hooks) {
+  Tensor w = ones({3}).set_requires_grad();
+  int calls = 0;
+  autograd::register_hook(w, [&](const Tensor&) { ++calls; });
+  autograd::register_hook(w, autograd::traceable([](const Tensor& gradient) { return gradient * 2; }));
+  compiled_autograd::Enable on;
+  for (int step = 0; step < 3; ++step) (w * 2).sum().backward();
+  EXPECT_EQ(calls, 3);
+  EXPECT_TRUE(same_bits(w.grad(), full({3}, 12.0f)));
+}
+
+}  // namespace
+}  // namespace tenon
