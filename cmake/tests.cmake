@@ -71,6 +71,10 @@ target_precompile_headers(tests_plain PRIVATE cmake/precompiled.h <gmock/gmock.h
 # This one looks at lines through inlined functions, which needs more than -g1.
 set_source_files_properties(tests/unit/capture/user_lines_test.cpp PROPERTIES
   COMPILE_OPTIONS "-O2;-g" SKIP_PRECOMPILE_HEADERS ON)
+# Extensions as they are written for libtorch: what they may include is the headers of compat/.
+file(GLOB extension_sources CONFIGURE_DEPENDS tests/unit/compat/*_extension.cpp tests/unit/compat/probes.cpp)
+set_source_files_properties(${extension_sources} PROPERTIES
+  INCLUDE_DIRECTORIES ${PROJECT_SOURCE_DIR}/compat SKIP_PRECOMPILE_HEADERS ON)
 # Fuzz and ops compute much themselves.
 tenon_tests(ops -O1 6)
 tenon_tests(golden -O0 2)
