@@ -13,6 +13,7 @@ namespace torch::autograd {
 
 using Variable = at::Tensor;
 using variable_list = std::vector<Variable>;
+using tensor_list = std::vector<at::Tensor>;
 
 // What forward leaves for backward: a view of Tenon's context with libtorch's types.
 class AutogradContext {

@@ -314,20 +314,20 @@ inline Tensor from_blob(void* data, IntArrayRef sizes, const std::function<void(
 namespace indexing {
 
 struct TensorIndex {
-  enum class Kind : uint8_t { None, Ellipsis, Number, Slice, Tensor } kind;
+  enum class Kind : uint8_t { NewDimension, AllOthers, Number, Range, Elements } kind;
   SymInt number;
   indexing::Slice slice;
   at::Tensor tensor;
-  TensorIndex(std::nullopt_t) : kind(Kind::None) {}
-  TensorIndex(EllipsisIndexType) : kind(Kind::Ellipsis) {}
-  TensorIndex(const char* dots) : kind(Kind::Ellipsis) {
+  TensorIndex(std::nullopt_t) : kind(Kind::NewDimension) {}
+  TensorIndex(EllipsisIndexType) : kind(Kind::AllOthers) {}
+  TensorIndex(const char* dots) : kind(Kind::AllOthers) {
     TORCH_CHECK_VALUE(std::string_view(dots) == "...", "expected \"...\" to represent an ellipsis index, got ", dots);
   }
   template <std::integral T>
   TensorIndex(T at) : kind(Kind::Number), number(at) {}
   TensorIndex(SymInt at) : kind(Kind::Number), number(std::move(at)) {}
-  TensorIndex(indexing::Slice range) : kind(Kind::Slice), slice(std::move(range)) {}
-  TensorIndex(at::Tensor list) : kind(Kind::Tensor), tensor(std::move(list)) {}
+  TensorIndex(indexing::Slice range) : kind(Kind::Range), slice(std::move(range)) {}
+  TensorIndex(at::Tensor list) : kind(Kind::Elements), tensor(std::move(list)) {}
 };
 
 // The view that numbers, slices and new dimensions give, and the tensors among the indices by its dimensions.
@@ -339,22 +339,22 @@ struct Indexed {
 inline Indexed apply(const tenon::Tensor& self, std::initializer_list<TensorIndex> indices) {
   int64_t taken = 0, dim = 0;
   for (const TensorIndex& index : indices)
-    taken += index.kind != TensorIndex::Kind::None && index.kind != TensorIndex::Kind::Ellipsis;
+    taken += index.kind != TensorIndex::Kind::NewDimension && index.kind != TensorIndex::Kind::AllOthers;
   Indexed made{self, {}, false};
   for (const TensorIndex& index : indices) switch (index.kind) {
-      case TensorIndex::Kind::None:
+      case TensorIndex::Kind::NewDimension:
         made.view = made.view.unsqueeze(dim++);
         made.tensors.emplace_back();
         break;
-      case TensorIndex::Kind::Ellipsis:
+      case TensorIndex::Kind::AllOthers:
         for (int64_t rest = self.dim() - taken; rest > 0; --rest, ++dim) made.tensors.emplace_back();
         break;
       case TensorIndex::Kind::Number: made.view = made.view.select(dim, index.number); break;
-      case TensorIndex::Kind::Slice:
+      case TensorIndex::Kind::Range:
         made.view = made.view.slice(dim++, index.slice.start, index.slice.stop, index.slice.step);
         made.tensors.emplace_back();
         break;
-      case TensorIndex::Kind::Tensor:
+      case TensorIndex::Kind::Elements:
         made.tensors.emplace_back(compat::base(index.tensor));
         made.any = true;
         ++dim;

@@ -22,6 +22,7 @@ using tenon::MemoryFormat;
 using tenon::SymBool;
 using tenon::SymFloat;
 using tenon::SymInt;
+using tenon::SymInts;
 using SymIntArrayRef = ArrayRef<SymInt>;
 constexpr Layout kStrided = Layout::Strided;
 

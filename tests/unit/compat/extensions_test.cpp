@@ -1,5 +1,6 @@
 // Extensions that are written for libtorch (the files beside this one name nothing of Tenon's): eagerly, compiled with
 // sizes that change, and checked.
+#include <tenon/dispatch/registration.h>
 #include <tenon/opcheck/opcheck.h>
 #include <tenon/tenon.h>
 
@@ -171,6 +172,23 @@ TEST(Extensions, an_optimizers_step) {
   });
   step(weight, buffer, grad);
   EXPECT_EQ(values(buffer), std::vector<double>(3, 3.25));
+}
+
+// Kernels with libtorch's types: references that are written, lists, numbers, what may be missing.
+TEST(Extensions, types_of_kernels) {
+  Tensor x = ones({2}), y = ones({3});
+  std::vector<Tensor> list = {x, y};
+  const int64_t dims[] = {0, 1, 2};
+  dispatch::Results both =
+      call_by_name("tenon_probes::both", {Value(list), Value(std::span<const int64_t>(dims)), Value(), Value("mode")});
+  EXPECT_EQ(values(both[0].tensor()), values(x));
+  EXPECT_EQ(both[1].integer(), 3);
+  dispatch::Results changed = call_by_name("tenon_probes::change", {Value(x), Value(3)});
+  EXPECT_EQ(values(x), (std::vector<double>{3, 3}));
+  EXPECT_TRUE(changed[0].tensor().is(x));
+  EXPECT_EQ(dispatch::find_operator("tenon_probes::keep").schema().str(), "tenon_probes::keep(Tensor arg0) -> Tensor");
+  EXPECT_TRUE(dispatch::has_tag(dispatch::find_operator("tenon_probes::keep2"), dispatch::Tag::pt2_compliant_tag));
+  EXPECT_EQ(values(call_by_name("tenon_probes::more", {Value(x)})[0].tensor()), values(x));
 }
 
 }  // namespace
