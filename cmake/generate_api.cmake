@@ -32,6 +32,7 @@ if(TENON_GENERATOR_SOURCES AND TENON_ROW_FILES)
   file(MAKE_DIRECTORY ${include_dir}/ops ${TENON_GENERATED_DIR}/src)
   add_custom_command(
     OUTPUT ${TENON_GENERATED_HEADERS} ${TENON_GENERATED_SOURCES}
+           ${include_dir}/compat_methods.h ${include_dir}/compat_functions.h
     COMMAND generate_api --out ${include_dir} --source-out ${TENON_GENERATED_DIR}/src ${TENON_ROW_FILES}
     DEPENDS generate_api ${TENON_ROW_FILES}
     COMMENT "Generating the C++ API from the rows" VERBATIM)

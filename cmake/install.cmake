@@ -1,9 +1,10 @@
-# find_package(tenon) from another project gives the target tenon::tenon.
+# find_package(tenon) from another project gives the targets tenon::tenon and tenon::torch.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
-install(TARGETS tenon EXPORT tenonTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(TARGETS tenon tenon_torch EXPORT tenonTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(DIRECTORY include/tenon ${TENON_GENERATED_DIR}/include/tenon DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
   FILES_MATCHING PATTERN *.h)
+install(DIRECTORY compat/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tenon_torch FILES_MATCHING PATTERN *.h)
 if(TARGET tenon_tool)
   install(TARGETS tenon_tool RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()

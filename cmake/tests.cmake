@@ -71,6 +71,12 @@ target_precompile_headers(tests_plain PRIVATE cmake/precompiled.h <gmock/gmock.h
 # This one looks at lines through inlined functions, which needs more than -g1.
 set_source_files_properties(tests/unit/capture/user_lines_test.cpp PROPERTIES
   COMPILE_OPTIONS "-O2;-g" SKIP_PRECOMPILE_HEADERS ON)
+# Extensions as they are written for libtorch: what they may include is the headers of compat/.
+file(GLOB extension_sources CONFIGURE_DEPENDS tests/unit/compat/*_extension.cpp tests/unit/compat/probes.cpp)
+set_source_files_properties(${extension_sources} PROPERTIES
+  INCLUDE_DIRECTORIES ${PROJECT_SOURCE_DIR}/compat SKIP_PRECOMPILE_HEADERS ON)
+# A probe does not use what it shows.
+set_source_files_properties(tests/unit/compat/probes.cpp PROPERTIES COMPILE_OPTIONS "-Wno-unused;-Wno-shadow")
 # Fuzz and ops compute much themselves.
 tenon_tests(ops -O1 6)
 tenon_tests(golden -O0 2)
@@ -126,6 +132,7 @@ tenon_repository_test(lines_fit ${PROJECT_SOURCE_DIR}/tools/check_lines)
 tenon_repository_test(lines_fit_test ${PROJECT_SOURCE_DIR}/tests/tools/check_lines_test.py)
 tenon_repository_test(is_formatted ${PROJECT_SOURCE_DIR}/tools/check_format)
 set_tests_properties(is_formatted PROPERTIES SKIP_RETURN_CODE 77)
+tenon_repository_test(from_libtorch ${PROJECT_SOURCE_DIR}/tools/from_libtorch --check)
 tenon_repository_test(examples_test ${PROJECT_SOURCE_DIR}/tests/tools/examples_test.py)
 tenon_repository_test(seeds_counter_test ${PROJECT_SOURCE_DIR}/tests/tools/seeds_test.py)
 tenon_repository_test(mutants_test ${PROJECT_SOURCE_DIR}/tests/tools/mutants_test.py)

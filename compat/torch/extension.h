@@ -1,4 +1,4 @@
-// What an extension written for libtorch includes.
+// libtorch's header of this name.
 #pragma once
 
 #include <tenon/compat/torch.h>

@@ -29,8 +29,9 @@ std::vector<std::string> installed_includes() {
   if (!dladdr(reinterpret_cast<const void*>(&load_library), &info) || !info.dli_fname) return {};
   std::error_code error;
   fs::path include = fs::weakly_canonical(info.dli_fname, error).parent_path().parent_path() / "include";
-  return fs::exists(include / "tenon" / "tenon.h", error) ? std::vector<std::string>{include.string()}
-                                                          : std::vector<std::string>{};
+  if (!fs::exists(include / "tenon" / "tenon.h", error)) return {};
+  // Beside our own headers those with libtorch's names.
+  return {include.string(), (include / "tenon_torch").string()};
 }
 
 // Runs a program, its output going to a file; its exit status.

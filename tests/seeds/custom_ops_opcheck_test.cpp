@@ -1,7 +1,6 @@
 // What `opcheck` finds in operators that are registered wrongly, and that it finds nothing in good ones.
 #include "seeds/custom_ops.h"
 
-#include <tenon/compat/torch.h>
 #include <tenon/opcheck/opcheck.h>
 
 namespace tenon::testing {

@@ -2,6 +2,7 @@
 
 #include "cpp_types.h"
 #include "example.h"
+#include "functions.h"
 
 #include <tenon/schema/derive.h>
 #include <tenon/support/error.h>
@@ -21,22 +22,6 @@ using schema::Kind;
 using schema::Schema;
 
 namespace {
-
-struct Parameter {
-  std::string type, name;
-  std::string default_value;       // empty: none
-  std::vector<std::string> boxed;  // the Values that it becomes; four of a TensorOptions
-  std::string example;             // what stands for it in an example
-  bool in_example = false;         // … though it has a default
-};
-
-struct Function {
-  std::string name, result;
-  std::vector<Parameter> parameters;
-  std::vector<size_t> call_order;  // parameters in the schema's order
-  Schema schema;
-  bool method = false;
-};
 
 // dtype, layout, device and pin_memory in a row are one TensorOptions.
 bool are_options(const std::vector<Argument>& arguments, size_t first) {
@@ -125,6 +110,8 @@ Function make_out_function(const Schema& functional) {
   return function;
 }
 
+}  // namespace
+
 std::vector<Function> make_functions(const Row& row) {
   std::vector<Function> functions = {make_function(row.schema)};
   if (row.with_inplace) functions.push_back(make_function(schema::inplace_form(row.schema)));
@@ -134,6 +121,8 @@ std::vector<Function> make_functions(const Row& row) {
   }
   return functions;
 }
+
+namespace {
 
 enum class Defaults { Shown, Hidden };
 

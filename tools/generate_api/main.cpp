@@ -1,4 +1,5 @@
 // generate_api --out <include folder> --source-out <source folder> file.cpp …
+#include "functions.h"
 #include "generate.h"
 
 #include <tenon/support/error.h>
@@ -17,6 +18,7 @@ constexpr const char* kHelp =
     "  <include folder>/tensor_methods.h   methods, to be included inside class Tensor\n"
     "  <include folder>/ops/<file>.h       free functions of the rows of a source\n"
     "  <include folder>/ops.h              all of them\n"
+    "  <include folder>/compat_*.h         methods and functions with libtorch's types, for compat/\n"
     "  <source folder>/ops_<file>.cpp      the bodies of the functions and methods of a source\n"
     "A file whose content would not change is left alone.\n"
     "\n"
@@ -84,6 +86,9 @@ void run(const Options& options) {
   make_folder(options.source_out);
   write_if_changed(options.out + "/tensor_methods.h", api.tensor_methods);
   write_if_changed(options.out + "/ops.h", api.ops_header);
+  const Compat compat = generate_compat(rows);
+  write_if_changed(options.out + "/compat_methods.h", compat.methods);
+  write_if_changed(options.out + "/compat_functions.h", compat.functions);
   for (const Family& family : api.families) {
     write_if_changed(fmt::format("{}/ops/{}.h", options.out, family.name), family.header);
     write_if_changed(fmt::format("{}/ops_{}.cpp", options.source_out, family.name), family.source);
