@@ -35,6 +35,15 @@ bool has_choice(const KernelRequest& request) {
   return std::any_of(inner.begin(), inner.end(), [](int64_t stride) { return stride != 0 && stride != 1; });
 }
 
+// A result that is larger than the caches goes past them: nothing of it would be there when it is read.
+bool is_streamed(const KernelRequest& request) {
+  constexpr int64_t kLarge = 16 << 20;  // bytes
+  int64_t bytes = size_of(request.result);
+  for (const LoopDim& dim : request.dims)
+    if (!dim.reduced) bytes *= dim.size;
+  return bytes >= kLarge;
+}
+
 // Everything that the machine code depends on, as bytes.
 std::string key_of(const KernelRequest& request) {
   std::string key(reinterpret_cast<const char*>(&request.op), sizeof request.op);
@@ -51,6 +60,7 @@ std::string key_of(const KernelRequest& request) {
   for (const LoopDim& dim : request.dims) key += dim.reduced ? 'r' : 'k';
   for (const LoopDim& dim : request.dims)
     for (int64_t stride : dim.strides) key += static_cast<char>(classify(stride));
+  key += is_streamed(request) ? 's' : '-';
   if (has_choice(request))
     for (const LoopDim& dim : request.dims) key += size_class(dim.size);
   return key;
@@ -118,7 +128,7 @@ class Graphs {
     node.outputs = {result};
     graph_.nodes.push_back(std::move(node));
     graph_.outputs = {result};
-    schedule::SingleKernel single = schedule::compile_single(graph_);
+    schedule::SingleKernel single = schedule::compile_single(graph_, is_streamed(request_));
     Entry entry;
     for (schedule::SingleKernel::Launch& each : single.launches) {
       Entry::Launch& launch = entry.launches.emplace_back();

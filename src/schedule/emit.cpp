@@ -122,12 +122,13 @@ class LoopEmitter {
   }
 
   void open_kept_loops() {
-    size_t at = 0;
-    at = open_parallel_loop();
+    size_t at = open_parallel_loop();
+    bool lanes = at > 0 && loops_.pieces[at - 1].vector();
     for (; at < loops_.pieces.size(); ++at) {
       const Piece& piece = loops_.pieces[at];
       if (axis(piece.axis).reduced) continue;
-      if (piece.role == Role::Unroll) {
+      lanes |= piece.vector();
+      if (piece.role == Role::Unroll && !lanes) {
         written_out_.push_back({piece.axis, piece.factor});
         continue;
       }

@@ -12,8 +12,9 @@ constexpr std::string_view kRoleNames[] = {"", "parallel ", "vector ", "parallel
 bool is_power_of_two(int64_t number) { return number > 0 && std::has_single_bit(static_cast<uint64_t>(number)); }
 
 Decision legal_pieces_of(const Nest& nest, const LoopSchedule& schedule, int axis) {
-  bool rest = false;
+  bool rest = false, lanes = false;  // lanes: a loop around has some
   for (const Piece& piece : schedule.pieces) {
+    lanes |= piece.vector();
     if (piece.axis != axis) continue;
     if (piece.factor < 0) return Decision::forbid("a{} has a tile of {}", axis, piece.factor);
     if (piece.factor == 0 && rest) return Decision::forbid("a{} has two loops over the rest", axis);
@@ -21,7 +22,7 @@ Decision legal_pieces_of(const Nest& nest, const LoopSchedule& schedule, int axi
       return Decision::forbid("the tile a{}:{} stands outside its rest", axis, piece.factor);
     rest = true;
     const NestAxis& described = nest.axes[static_cast<size_t>(axis)];
-    if (piece.role != Role::Unroll) continue;
+    if (piece.role != Role::Unroll || lanes) continue;
     if (described.reduced) return Decision::forbid("a{} is reduced: its loop cannot be written out", axis);
     if (piece.factor < 2 || piece.factor > 8)
       return Decision::forbid("unroll a{}:{}: expected 2 to 8 copies", axis, piece.factor);
@@ -98,16 +99,20 @@ Decision legal(const Nest& nest, const LoopSchedule& schedule) {
     if (piece.role == Role::ParallelVector && at > 0)
       return Decision::forbid("a{} is parallel and vector, but not the outermost loop", piece.axis);
     vectors += piece.vector() ? 1 : 0;
-    // Lanes are the innermost kept loop, or the innermost of all.
+    // Lanes are the innermost kept loop but for what they walk along, or the innermost of all.
     if (piece.vector())
       for (size_t inner = at + 1; inner < schedule.pieces.size(); ++inner)
-        if (const Piece& other = schedule.pieces[inner]; !nest.axes[static_cast<size_t>(other.axis)].reduced)
+        if (const Piece& other = schedule.pieces[inner];
+            !nest.axes[static_cast<size_t>(other.axis)].reduced && other.role != Role::Unroll)
           return Decision::forbid("a{} stands inside of the lanes along a{}", other.axis, piece.axis);
     if (piece.role == Role::Unroll) {
       if (nest.stages.size() != 1 || nest.stages[0].reductions > 0)
         return Decision::forbid("a nest with reductions takes no rows together");
-      if (at + 1 >= schedule.pieces.size() || schedule.pieces[at + 1].role != Role::Vector)
-        return Decision::forbid("unroll a{} does not stand around the lanes", piece.axis);
+      const bool around = at + 1 < schedule.pieces.size() && schedule.pieces[at + 1].role == Role::Vector;
+      const bool inside = at > 0 && at + 1 == schedule.pieces.size() && schedule.pieces[at - 1].vector();
+      if (inside && schedule.pieces[at - 1].axis == piece.axis)
+        return Decision::forbid("lanes along a{} do not walk along it, too", piece.axis);
+      if (!around && !inside) return Decision::forbid("unroll a{} does not stand next to the lanes", piece.axis);
     }
   }
   if (vectors > 1) return Decision::forbid("{} loops have lanes", vectors);

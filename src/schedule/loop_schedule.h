@@ -4,6 +4,8 @@
 //   parallel a0, a1, a0:64, vector a1:64            tiles of 64 × 64
 //   parallel a1, parallel a0, vector a0:4096        both axes share one parallel loop
 //   parallel a0, unroll a0:4, vector a1             four rows in one pass
+//   parallel a0, vector a1, unroll a0:128           each vector of a1 walks along a0: where an access is dense along a0,
+//                                                   not a1, squares of it are turned in registers
 //   parallel a1, vector a0, a1:16384                a sum over a1: each thread sums pieces of 16384, a second kernel
 //                                                   adds the pieces up
 //

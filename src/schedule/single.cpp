@@ -6,12 +6,13 @@
 
 namespace tenon::schedule {
 
-SingleKernel compile_single(const graph::Graph& graph) {
+SingleKernel compile_single(const graph::Graph& graph, bool streaming) {
   TENON_ASSERT(graph.nodes.size() == 1, "{} nodes", graph.nodes.size());
   const Schedule schedule = fuse(graph, {.fuse = false, .scalar_parameters = true});
   const Group& group = schedule.groups.at(0);
   const Nest nest = make_nest(schedule, group);
-  EmittedGroup emitted = emit(schedule, group, nest, cpu::choose(nest), graph.nodes[0].op->schema().name);
+  const std::vector<ValueId> streamed = streaming ? group.roots : std::vector<ValueId>();
+  EmittedGroup emitted = emit(schedule, group, nest, cpu::choose(nest, streamed), graph.nodes[0].op->schema().name);
   std::vector<loop::Kernel> kernels;
   for (EmittedKernel& each : emitted.kernels) kernels.push_back(std::move(each.kernel));
   std::vector<codegen::CompiledKernelRef> compiled = codegen::compile_all(std::move(kernels));

@@ -24,7 +24,7 @@ struct SingleKernel {
 };
 
 // The graph holds one pointwise or reduction node, whose metadata (strides included) is taken as given. Numbers are
-// passed at run time.
-SingleKernel compile_single(const graph::Graph& graph);
+// passed at run time. `streaming`: the result is written past the caches.
+SingleKernel compile_single(const graph::Graph& graph, bool streaming = false);
 
 }  // namespace tenon::schedule

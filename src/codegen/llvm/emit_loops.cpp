@@ -158,12 +158,16 @@ void Emitter::counted_loop(const Loop& loop, Value* begin, Value* end, VectorLoo
 
 void Emitter::emit_plain_loop(const Loop& loop, Value* begin, Value* end) {
   if (unrolls(loop)) return emit_unrolled_loop(loop);
+  if (vector_ && !vector_->mask && vector_->parts == 1 && !bounds_checks())
+    if (std::vector<const Op*> loads = loads_along(loop, vector_->symbol); !loads.empty())
+      return emit_squares(loop, end, loads);
   std::vector<Reduction> reductions = start_reductions(loop, vector_ ? vector_->parts : 1, false);
   counted_loop(loop, begin, end, nullptr, reductions);
   for (Reduction& reduction : reductions) finish_reduction(reduction, end);
 }
 
-int Emitter::choose_parts(const Loop& loop) const {
+int Emitter::choose_parts(const Loop& loop) {
+  if (walks_along(loop)) return 1;
   const int work = cost(loop.body);
   int parts = work <= 8 ? 4 : work <= 14 ? 2 : 1;
   for (const loop::Statement& statement : loop.body)
@@ -184,7 +188,7 @@ void Emitter::emit_vector_loop(const Loop& loop, Value* begin, Value* end) {
   std::vector<Reduction> reductions = start_reductions(loop, parts, true);
   Value* middle = begin;
   // With AVX-512 masks are free beside a long body, and one copy of it compiles in half the time.
-  if (parts > 1 || target_.bits < 512) {
+  if (parts > 1 || target_.bits < 512 || walks_along(loop)) {
     middle = whole_steps_end(begin, end, int64_t{parts} * target_.lanes);
     counted_loop(loop, begin, middle, &main, reductions);
   }

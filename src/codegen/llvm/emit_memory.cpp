@@ -122,10 +122,31 @@ std::vector<int32_t> Emitter::loop_indices(sym::Expr index) const {
   return result;
 }
 
+// Sums down columns jump from row to row: the processor's own prefetching ends with the page.
+void Emitter::prefetch_rows(const Address& from, const Op& op) {
+  constexpr int64_t kRows = 12;  // ahead
+  if (!vector_ || from.kind != Address::Contiguous || loops_.empty() || !loops_.back() || !loops_.back()->reduction ||
+      vector_->symbol == loops_.back()->index.symbol_id())
+    return;
+  const sym::Expr index = loops_.back()->index;
+  sym::Expr step = kernel_.pool->substitute(op.index, {{index.symbol_id(), index + 1}}) - op.index;
+  if (analysis_.varying(step) || step.is_constant(0) || step.is_constant(1)) return;
+  for (int32_t symbol : sym::symbols_of(step))
+    if (symbol == index.symbol_id()) return;
+  llvm::Type* element = storage_type(context_, kernel_.buffers[static_cast<size_t>(op.buffer)].dtype);
+  Value* ahead = b_.CreateMul(scalar_index(step), b_.getInt64(kRows));
+  for (int part = 0; part < vector_->parts; ++part) {
+    Value* there = b_.CreateGEP(element, part_pointer(from, element, part), ahead);
+    b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {there->getType()},
+                       {there, b_.getInt32(0), b_.getInt32(3), b_.getInt32(1)});
+  }
+}
+
 // What is read in order beside a streaming store is asked for in time: with a long body the processor does not see far
 // enough ahead to hide the latency of memory, nor that of the second cache for rows that are read again and again,
 // which the streams push out of the first. Many streams beside such rows must not take up so much of it.
 void Emitter::prefetch(const Address& from, const Op& op) {
+  prefetch_rows(from, op);
   if (!vector_ || !vector_->streaming || from.kind != Address::Contiguous) return;
   const bool streams = loop_indices(op.index) == streamed_over_;
   const int64_t ahead = crowded_ ? 512 : streams ? 2048 : 1024;  // bytes

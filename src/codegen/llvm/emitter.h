@@ -93,7 +93,7 @@ class Emitter {
   void counted_loop(const loop::Loop& loop, llvm::Value* begin, llvm::Value* end, VectorLoop* vector,
                     std::vector<Reduction>& reductions);
   llvm::Value* whole_steps_end(llvm::Value* begin, llvm::Value* end, int64_t step);
-  int choose_parts(const loop::Loop& loop) const;
+  int choose_parts(const loop::Loop& loop);
   std::vector<const loop::Op*> streaming_stores(const loop::Loop& loop);
 
   // emit_reductions.cpp
@@ -117,6 +117,15 @@ class Emitter {
   llvm::Value* identity(const loop::Op& op, bool vector);
   llvm::Value* combine(const loop::Op& op, llvm::Value* a, llvm::Value* b);
   llvm::Value* combine_lanes(const loop::Op& op, llvm::Value* vector);
+
+  // emit_squares.cpp
+  // Loads of a plain loop inside the vector loop over `lanes` that are dense along the plain loop, not along the lanes.
+  std::vector<const loop::Op*> loads_along(const loop::Loop& loop, int32_t lanes);
+  bool walks_along(const loop::Loop& vector_loop);
+  void emit_squares(const loop::Loop& loop, llvm::Value* end, const std::vector<const loop::Op*>& loads);
+  void emit_square_loop(const loop::Loop& loop, llvm::Value* whole, const std::vector<const loop::Op*>& loads);
+  llvm::Value* stores_are_aligned(const loop::Loop& loop);
+  llvm::SmallVector<llvm::Value*, 16> load_square(const loop::Op& op);
 
   // emit_index.cpp
   int level_of(sym::Expr expr);
@@ -146,6 +155,7 @@ class Emitter {
   void emit_load(const loop::Op& op);
   std::vector<int32_t> loop_indices(sym::Expr index) const;
   void prefetch(const Address& from, const loop::Op& op);
+  void prefetch_rows(const Address& from, const loop::Op& op);
   void emit_store(const loop::Op& op);
   // `wanted`: null, or whether (for each lane) there is something to load.
   llvm::Value* load_part(const Address& from, const loop::Buffer& buffer, int part, llvm::Value* wanted);

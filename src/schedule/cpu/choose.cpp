@@ -12,6 +12,7 @@ namespace {
 
 constexpr size_t kMostCandidates = 64;
 constexpr int64_t kEnoughTrips = 64;  // of a parallel loop, to keep any number of threads busy
+constexpr int64_t kAlong = 64;        // of the axis that vectors walk along
 constexpr int64_t kTile = 32;         // of both axes where two accesses run across each other
 constexpr int64_t kPiece = 16384;     // elements of a split sum or row that one thread takes at least
 constexpr int64_t kMostPieces = 1024;
@@ -98,16 +99,22 @@ class Candidates {
              step(lanes) != Access::kScattered && std::abs(step(across)) < std::abs(step(lanes));
     });
     if (!crosses) return;
-    for (int64_t tile : {kTile, 2 * kTile}) {
-      std::vector<Piece> pieces;
-      for (const Piece& piece : outer)
-        if (piece.axis != across) pieces.push_back(piece);
-      pieces.push_back({across, 0, Role::Serial});
-      pieces.push_back({lanes, 0, Role::Serial});
-      pieces.push_back({across, tile, Role::Serial});
-      pieces.push_back({lanes, 4 * tile, Role::Vector});
-      add_parallel(pieces, inner);
+    std::vector<Piece> others;
+    for (const Piece& piece : outer)
+      if (piece.axis != across) others.push_back(piece);
+    if (inner.empty()) {
+      std::vector<Piece> turned = others;
+      turned.push_back({across, 0, Role::Serial});
+      turned.push_back({lanes, 0, Role::Vector});
+      turned.push_back({across, kAlong, Role::Unroll});
+      add_parallel(turned, inner);
     }
+    std::vector<Piece> pieces = others;
+    pieces.push_back({across, 0, Role::Serial});
+    pieces.push_back({lanes, 0, Role::Serial});
+    pieces.push_back({across, kTile, Role::Serial});
+    pieces.push_back({lanes, 4 * kTile, Role::Vector});
+    add_parallel(pieces, inner);
   }
 
   // A sum over the outermost reduced axis in pieces.

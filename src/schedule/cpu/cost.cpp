@@ -39,6 +39,8 @@ class Counter {
       : nest_(nest), loops_(count_loops(nest, schedule)), split_(schedule.split_axis(nest) >= 0) {
     for (size_t at = 0; at < loops_.size(); ++at)
       if (loops_[at].piece->vector()) vector_ = static_cast<int>(at);
+    if (vector_ >= 0 && vector_ + 1 < static_cast<int>(loops_.size()) && loops_.back().piece->role == Role::Unroll)
+      along_ = loops_.back().piece->axis;
     // Memory sees the lanes of some vectors as the innermost loop, wherever the loop over vectors stands.
     walked_ = loops_;
     if (vector_ < 0) return;
@@ -79,12 +81,22 @@ class Counter {
     return std::abs(static_cast<double>(step)) * loop.step;
   }
 
+  // Squares of it are loaded along the other axis and turned in registers.
+  bool is_turned(const Access& access) const {
+    if (along_ < 0 || access.store || access.indirect || access.step[static_cast<size_t>(along_)] != 1) return false;
+    const int64_t step = access.step[static_cast<size_t>(loops_[static_cast<size_t>(vector_)].piece->axis)];
+    return step != 0 && step != 1;
+  }
+
   void count_access(const Access& access) {
     double each = 1;
     if (vector_ >= 0 && is_around(loops_[static_cast<size_t>(vector_)], access.kept_only)) {
       const int64_t step = access.step[static_cast<size_t>(loops_[static_cast<size_t>(vector_)].piece->axis)];
       const bool gathers = step != 0 && step != 1;
-      if (gathers || (step == 0 && access.indirect)) each = kLanes * (access.store ? kScatterLane : kGatherLane);
+      if (is_turned(access))
+        each = kTurned;
+      else if (gathers || (step == 0 && access.indirect))
+        each = kLanes * (access.store ? kScatterLane : kGatherLane);
     }
     double count = runs(access.kept_only);
     // A load that the innermost loops do not move is made once before them.
@@ -133,12 +145,18 @@ class Counter {
     size_t inside = walked_.size();
     while (inside > 0) {
       double bytes = 0;
-      for (const Access& access : nest_.accesses) bytes += lines(access, inside - 1) * kLine;
+      for (const Access& access : nest_.accesses)
+        if (!is_turned(access)) bytes += lines(access, inside - 1) * kLine;
       if (bytes > capacity) break;
       --inside;
     }
     const bool first = capacity == kFirstCache;
     for (const Access& access : nest_.accesses) {
+      if (is_turned(access)) {
+        // Every line is used up as it comes.
+        cost_.memory += lines(access, 0) * (first ? kFirstMiss : kSecondMiss) * kTurnedLine;
+        continue;
+      }
       double fetched = lines(access, inside);
       for (size_t at = 0; at < inside; ++at)
         if (is_around(walked_[at], access.kept_only)) {
@@ -169,7 +187,8 @@ class Counter {
   const Nest& nest_;
   std::vector<Counted> loops_, walked_;
   bool split_;
-  int vector_ = -1;
+  int vector_ = -1;  // position of the loop with lanes
+  int along_ = -1;   // the axis that vectors walk along
   Cost cost_;
 };
 

@@ -12,6 +12,8 @@ constexpr double kFirstCache = 24 << 10;  // bytes: what is left of 32 KiB besid
 constexpr double kSecondCache = 768 << 10;
 constexpr double kFirstMiss = 4, kSecondMiss = 16;  // per line, when many are under way
 constexpr double kJump = 2.5;                       // a line that does not follow the last one: nobody fetched it ahead
+constexpr double kTurned = 5;                       // a vector of a square that is turned in registers
+constexpr double kTurnedLine = 1.5;                 // its lines come from as many rows as there are lanes
 constexpr double kGatherLane = 1, kScatterLane = 1.5;
 constexpr double kFoldLanes = 14;       // lanes to one number
 constexpr double kAccumulatorFold = 2;  // one of 32 accumulators in memory

@@ -84,6 +84,7 @@ TEST(LoopSchedule, LegalOnes) {
     EXPECT_EQ(why_not(transpose(), text), "") << text;
   for (const char* text : {"a0, a1, vector a2", "parallel a1, parallel a0, a1:4, vector a2", "vector a0, a1, a2"})
     EXPECT_EQ(why_not(batch_sum(), text), "") << text;
+  EXPECT_EQ(why_not(transpose(), "parallel a0, vector a1, unroll a0:64, stream v1"), "");
   EXPECT_EQ(why_not(scaled_rows(), "parallel a0, unroll a0:2, vector a1, stream v2"), "");
 }
 
@@ -122,7 +123,8 @@ TEST(LoopSchedule, RefusalsSayWhy) {
       {transpose(), "a0, unroll a0:2, vector a1", "unroll a0:2 does not divide s0"},
       {scaled_rows(), "a0, unroll a0:4, vector a1", "unroll a0:4 does not divide 510"},
       {scaled_rows(), "a0, unroll a0:10, vector a1", "unroll a0:10: expected 2 to 8 copies"},
-      {scaled_rows(), "a0, unroll a0:2, a1", "unroll a0 does not stand around the lanes"},
+      {scaled_rows(), "a0, vector a1, unroll a1:16", "lanes along a1 do not walk along it, too"},
+      {scaled_rows(), "a0, unroll a0:2, a1", "unroll a0 does not stand next to the lanes"},
       {softmax_rows(), "parallel a1, a0, vector a1:1024", "stage 1 needs the whole sum over a1: it is not split"},
   };
   for (const auto& each : cases) EXPECT_EQ(why_not(each.nest, each.schedule), each.why) << each.schedule;

@@ -28,9 +28,10 @@ struct Program {
 
 // Exact arithmetic alone: machine code and interpreter agree to the bit.
 Program random_program(Engine& engine) {
-  constexpr int64_t kSizes[] = {2, 3, 5, 7, 8, 16, 17, 31, 32, 33, 40, 64, 65, 100, 130};
+  constexpr int64_t kSizes[] = {2, 3, 6, 7, 8, 16, 17, 30, 32, 33, 40, 64, 65, 100, 130};
   constexpr int64_t kLong[] = {1023, 1024, 1025, 1500, 2048, 2100, 3075, 5000};
-  const int64_t rank = 1 + pick(engine, 3);
+  const bool pointwise = chance(engine, 0.5);
+  const int64_t rank = pointwise ? 2 + pick(engine, 2) : 1 + pick(engine, 3);
   Ints sizes;
   int64_t total = 1;
   for (int64_t dim = 0; dim < rank; ++dim) {
@@ -43,11 +44,11 @@ Program random_program(Engine& engine) {
   constexpr Dtype kDtypes[] = {kFloat32, kFloat32, kFloat32, kFloat64, kBFloat16, kInt32, kInt64, kUInt8};
   const Dtype dtype = kDtypes[pick(engine, std::size(kDtypes))];
   // Small integers leave halves exact, so that a fused chain is one with rounding steps between.
-  auto make = [&](const Ints& of) {
+  auto make = [&](const Ints& of, double permuted) {
     Ints stored = of;
     std::vector<int64_t> order(of.size());
     for (size_t at = 0; at < order.size(); ++at) order[at] = static_cast<int64_t>(at);
-    if (chance(engine, 0.4)) std::shuffle(order.begin(), order.end(), engine);
+    if (chance(engine, permuted)) std::shuffle(order.begin(), order.end(), engine);
     for (size_t at = 0; at < order.size(); ++at) stored[at] = of[static_cast<size_t>(order[at])];
     Tensor made = zeros(SymInts(stored.span()), kFloat64);
     for (int64_t at = 0; at < made.numel().plain(); ++at)
@@ -60,16 +61,16 @@ Program random_program(Engine& engine) {
     return made.to(dtype).permute(back);
   };
   Program program;
-  program.inputs.push_back(make(sizes));
+  program.inputs.push_back(make(sizes, 0.4));
   Ints row = sizes;
   for (int64_t& size : row)
-    if (chance(engine, 0.5)) size = 1;
-  program.inputs.push_back(make(row));
+    if (chance(engine, pointwise ? 0.2 : 0.5)) size = 1;
+  program.inputs.push_back(make(row, 0.8));
   Ints dims;
   for (int64_t dim = 0; dim < rank; ++dim)
     if (chance(engine, 0.6)) dims.push_back(dim);
   if (dims.empty()) dims.push_back(rank - 1);
-  const int64_t kind = pick(engine, 8);
+  const int64_t kind = pointwise ? pick(engine, 2) : 2 + pick(engine, 6);
   const bool keep = chance(engine, 0.5);
   auto body = [=](Tensor x, Tensor y) -> std::vector<Tensor> {
     switch (kind) {
@@ -83,23 +84,25 @@ Program random_program(Engine& engine) {
       default: return {x.sum(dims, true) + y.sum(dims, true), x + 1};
     }
   };
-  const Dynamic dynamic = chance(engine, 0.5) ? Dynamic::On : Dynamic::Off;
+  const Dynamic dynamic = chance(engine, 0.4) ? Dynamic::On : Dynamic::Off;
+  // The graph is all that is wanted.
+  struct Captured {};
   auto backend = [&](const graph::Graph& graph) -> GraphFunction {
     program.graph = decompose(graph);
-    std::shared_ptr<const runtime::Plan> plan = compile_graph(graph);
-    return [plan](std::span<const Tensor> inputs, std::span<const int64_t> symbols) {
-      return runtime::run(*plan, inputs, symbols);
-    };
+    throw Captured{};
   };
-  compile(body, {.dynamic = dynamic, .backend = backend})(program.inputs[0], program.inputs[1]);
+  try {
+    compile(body, {.dynamic = dynamic, .backend = backend})(program.inputs[0], program.inputs[1]);
+  } catch (const Captured&) {
+  }
   return program;
 }
 
 // ---- Schedules
 
 struct Counts {
-  int reordered = 0, tiled = 0, collapsed = 0, kept_lanes = 0, reduced_lanes = 0, unrolled = 0, split = 0, streamed = 0,
-      symbolic = 0, tails = 0;
+  int reordered = 0, tiled = 0, collapsed = 0, kept_lanes = 0, reduced_lanes = 0, unrolled = 0, along = 0, split = 0,
+      streamed = 0, symbolic = 0, tails = 0;
 };
 
 LoopSchedule random_schedule(Engine& engine, const Nest& nest) {
@@ -111,7 +114,7 @@ LoopSchedule random_schedule(Engine& engine, const Nest& nest) {
   for (int axis : order) {
     outer.push_back({axis, 0, Role::Serial});
     constexpr int64_t kFactors[] = {2, 3, 8, 16, 32, 50};
-    if (chance(engine, 0.35)) tiles.push_back({axis, kFactors[pick(engine, std::size(kFactors))], Role::Serial});
+    if (chance(engine, 0.18)) tiles.push_back({axis, kFactors[pick(engine, std::size(kFactors))], Role::Serial});
   }
   if (chance(engine, 0.5)) std::shuffle(tiles.begin(), tiles.end(), engine);
   for (int axis = kept; axis < count; ++axis) inner.push_back({axis, 0, Role::Serial});
@@ -124,7 +127,7 @@ LoopSchedule random_schedule(Engine& engine, const Nest& nest) {
     pieces.back().role = Role::Vector;
   }
   // Rows together.
-  if (inner.empty() && pieces.size() >= 2 && pieces.back().role == Role::Vector && chance(engine, 0.5)) {
+  if (inner.empty() && pieces.size() >= 2 && pieces.back().role == Role::Vector && chance(engine, 0.6)) {
     std::vector<int> fits;
     for (const Piece& piece : outer) {
       const Expr& extent = nest.axes[static_cast<size_t>(piece.axis)].extent;
@@ -137,6 +140,16 @@ LoopSchedule random_schedule(Engine& engine, const Nest& nest) {
       const int64_t extent = nest.axes[static_cast<size_t>(axis)].extent.constant();
       pieces.insert(pieces.end() - 1, Piece{axis, extent % 4 == 0 && chance(engine, 0.5) ? 4 : 2, Role::Unroll});
     }
+  }
+  // Vectors that walk along another axis.
+  const bool unrolled =
+      std::any_of(pieces.begin(), pieces.end(), [](const Piece& p) { return p.role == Role::Unroll; });
+  if (inner.empty() && outer.size() >= 2 && !unrolled && pieces.back().role == Role::Vector && chance(engine, 0.95)) {
+    constexpr int64_t kAlong[] = {16, 40, 128};
+    const int axis = outer[static_cast<size_t>(pick(engine, static_cast<int64_t>(outer.size())))].axis;
+    const bool tiled = std::any_of(tiles.begin(), tiles.end(), [&](const Piece& t) { return t.axis == axis; });
+    if (!tiled && axis != pieces.back().axis)
+      pieces.push_back({axis, kAlong[pick(engine, std::size(kAlong))], Role::Unroll});
   }
   if (!inner.empty() && chance(engine, 0.5)) {
     const bool blocks = inner.size() == 1 && nest.stages[0].ordered > 0;
@@ -170,7 +183,7 @@ void count(const Nest& nest, const LoopSchedule& schedule, Counts& counts) {
     tiled |= !axis.reduced && piece.factor > 0 && piece.role != Role::Unroll;
     parallel += piece.parallel() ? 1 : 0;
     if (piece.vector()) ++(axis.reduced ? counts.reduced_lanes : counts.kept_lanes);
-    counts.unrolled += piece.role == Role::Unroll ? 1 : 0;
+    if (piece.role == Role::Unroll) ++(&piece == &schedule.pieces.back() ? counts.along : counts.unrolled);
   }
   counts.reordered += reordered;
   counts.tiled += tiled;
@@ -263,16 +276,27 @@ LoopSchedule plain_schedule(const Nest& nest) {
   return schedule;
 }
 
-// A hundredth of the work each, so that shards share it.
-class RandomSchedules : public ::testing::TestWithParam<int> {};
-constexpr int kPrograms = 220, kShards = 20, kSchedules = 25;
+// Shards share the programs.
+class RandomSchedulesOf : public ::testing::TestWithParam<int> {};
+constexpr int kPrograms = 220, kShards = 20;
+constexpr size_t kSchedules = 25;
 
-Counts& totals() {
-  static Counts counts;
-  return counts;
+// Legal schedules of a program's nests, the same at every call.
+std::vector<std::vector<LoopSchedule>> random_schedules(Engine& engine, const std::vector<Nest>& nests) {
+  std::vector<std::vector<LoopSchedule>> found;
+  for (int attempt = 0; found.size() < kSchedules && attempt < 40 * kSchedules; ++attempt) {
+    std::vector<LoopSchedule> loops;
+    bool all = true;
+    for (const Nest& nest : nests) {
+      loops.push_back(random_schedule(engine, nest));
+      all &= static_cast<bool>(legal(nest, loops.back()));
+    }
+    if (all) found.push_back(std::move(loops));
+  }
+  return found;
 }
 
-TEST_P(RandomSchedules, GiveTheBitsOfTheInterpreter) {
+TEST_P(RandomSchedulesOf, GiveTheBitsOfTheInterpreter) {
   for (int program_at = GetParam(); program_at < kPrograms; program_at += kShards) {
     Engine engine(static_cast<uint64_t>(program_at) * 7919 + 1);
     Program program = random_program(engine);
@@ -283,34 +307,70 @@ TEST_P(RandomSchedules, GiveTheBitsOfTheInterpreter) {
       EXPECT_EQ(to_string(parse_nest(to_string(nest))), to_string(nest));
     }
     const Memory expected = runner.run(plain, 0);
-    int found = 0;
-    for (int attempt = 0; found < kSchedules && attempt < 40 * kSchedules; ++attempt) {
-      std::vector<LoopSchedule> loops;
-      bool all = true;
-      for (const Nest& nest : runner.nests()) {
-        loops.push_back(random_schedule(engine, nest));
-        all &= static_cast<bool>(legal(nest, loops.back()));
-      }
-      if (!all) continue;
-      ++found;
+    int at_width = 0;
+    std::vector<std::vector<LoopSchedule>> all = random_schedules(engine, runner.nests());
+    ASSERT_EQ(all.size(), kSchedules) << "program " << program_at;
+    for (const std::vector<LoopSchedule>& loops : all) {
       std::string text;
-      for (size_t at = 0; at < loops.size(); ++at) {
-        count(runner.nests()[at], loops[at], totals());
+      for (size_t at = 0; at < loops.size(); ++at)
         text += to_string(runner.nests()[at]) + "  " + to_string(loops[at]) + "\n";
-        EXPECT_EQ(parse_loop_schedule(to_string(loops[at])), loops[at]);
-      }
-      const int widths[] = {128, 256, 512};
-      const int bits = widths[found % 3];
-      ASSERT_EQ(runner.run(loops, bits), expected) << "program " << program_at << ", " << bits << " bits\n" << text;
-      if (found % 12 == 0) {
-        ASSERT_EQ(runner.run(loops, 0), expected) << "program " << program_at << ", interpreted\n" << text;
-      }
+      constexpr int kWidths[] = {128, 256, 512};
+      const int bits = kWidths[at_width++ % 3];
+      ASSERT_TRUE(runner.run(loops, bits) == expected) << "program " << program_at << ", " << bits << " bits\n" << text;
+      if (at_width % 12 != 0) continue;
+      ASSERT_TRUE(runner.run(loops, 0) == expected) << "program " << program_at << ", interpreted\n" << text;
     }
-    ASSERT_EQ(found, kSchedules) << "program " << program_at;
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Shards, RandomSchedules, ::testing::Range(0, kShards));
+INSTANTIATE_TEST_SUITE_P(Shards, RandomSchedulesOf, ::testing::Range(0, kShards));
+
+// What `GiveTheBitsOfTheInterpreter` ran, and what is done to a legal schedule to spoil it.
+TEST(RandomSchedules, HoldEveryPrimitiveAndEveryBreachIsRefused) {
+  Counts counts;
+  int schedules = 0, refused = 0;
+  for (int program_at = 0; program_at < kPrograms; ++program_at) {
+    Engine engine(static_cast<uint64_t>(program_at) * 7919 + 1);
+    Program program = random_program(engine);
+    Runner runner(program);
+    for (const std::vector<LoopSchedule>& loops : random_schedules(engine, runner.nests())) {
+      ++schedules;
+      for (size_t at = 0; at < loops.size(); ++at) {
+        const Nest& nest = runner.nests()[at];
+        count(nest, loops[at], counts);
+        EXPECT_EQ(parse_loop_schedule(to_string(loops[at])), loops[at]);
+        if (schedules % 5 != 0 || loops[at].pieces.empty()) continue;
+        std::vector<LoopSchedule> spoilt(6, loops[at]);
+        std::erase_if(spoilt[0].pieces, [&](const Piece& piece) { return piece.axis == loops[at].pieces[0].axis; });
+        spoilt[1].pieces.push_back({static_cast<int>(nest.axes.size()), 0, Role::Serial});
+        spoilt[2].pieces.push_back({loops[at].pieces[0].axis, 0, Role::Serial});
+        spoilt[3].pieces.insert(spoilt[3].pieces.begin(), Piece{loops[at].pieces[0].axis, 8, Role::Serial});
+        spoilt[4].pieces.push_back({loops[at].pieces[0].axis, 3, Role::Parallel});
+        for (const Access& access : nest.accesses)
+          if (!access.store) spoilt[5].streaming = {access.value};
+        for (const LoopSchedule& each : spoilt) {
+          if (each == loops[at]) continue;
+          Decision decision = legal(nest, each);
+          EXPECT_FALSE(decision) << to_string(nest) << to_string(each);
+          refused += decision.why().empty() ? 0 : 1;
+        }
+      }
+    }
+  }
+  EXPECT_GE(schedules, 5000);
+  EXPECT_GE(refused, 500);
+  EXPECT_GE(counts.reordered, 500);
+  EXPECT_GE(counts.tiled, 500);
+  EXPECT_GE(counts.collapsed, 500);
+  EXPECT_GE(counts.kept_lanes, 500);
+  EXPECT_GE(counts.reduced_lanes, 500);
+  EXPECT_GE(counts.unrolled, 500);
+  EXPECT_GE(counts.along, 500);
+  EXPECT_GE(counts.split, 500);
+  EXPECT_GE(counts.streamed, 500);
+  EXPECT_GE(counts.symbolic, 500);
+  EXPECT_GE(counts.tails, 500);
+}
 
 }  // namespace
 }  // namespace tenon::schedule
