@@ -13,6 +13,9 @@
 #include <tenon/core/print.h>
 #include <tenon/core/random.h>
 #include <tenon/core/tensor.h>
+#include <tenon/data/dataset.h>
+#include <tenon/data/loader.h>
+#include <tenon/data/progress.h>
 #include <tenon/dispatch/numbers.h>
 #include <tenon/dispatch/profiler.h>
 #include <tenon/generated/ops.h>
