@@ -2,6 +2,9 @@
 
 #include <tenon/core/cell.h>
 
+#include <cstring>
+#include <unordered_map>
+
 namespace tenon::core {
 namespace {
 
@@ -22,6 +25,58 @@ CellValue plain_value(const CellContent& content) {
           return value;
       },
       content);
+}
+
+namespace {
+
+struct Copies {
+  std::unordered_map<const CellState*, Ref<CellState>> cells;
+  std::unordered_map<const TensorImpl*, Tensor> tensors;
+  std::unordered_map<const void*, std::shared_ptr<void>> others;
+};
+thread_local Copies* current_copies = nullptr;
+
+// The same values in memory of its own.
+Tensor copy_tensor(const Tensor& tensor) {
+  Tensor copy = allocate(tensor.sizes(), tensor.strides(), tensor.dtype(), tensor.device());
+  int64_t bytes = reach(tensor.sizes(), tensor.strides()) * tensor.element_size();
+  if (bytes > 0) std::memcpy(copy.raw_data(), tensor.raw_data(), static_cast<size_t>(bytes));
+  if (tensor.requires_grad()) copy.set_requires_grad();
+  return copy;
+}
+
+}  // namespace
+
+CopyCells::CopyCells() {
+  TENON_CHECK(!current_copies, "[clone] a clone within a clone");
+  TENON_CHECK(!cell_reader(), "[clone] a captured function clones a module: clone it outside");
+  current_copies = new Copies;
+}
+CopyCells::~CopyCells() { delete std::exchange(current_copies, nullptr); }
+bool CopyCells::active() { return current_copies != nullptr; }
+
+Ref<CellState> CopyCells::copy(const Ref<CellState>& state) {
+  Ref<CellState>& made = current_copies->cells[state.get()];
+  if (made) return made;
+  CellContent content = state->content;
+  if (Tensor* tensor = std::get_if<Tensor>(&content); tensor && tensor->defined()) {
+    Tensor& copied = current_copies->tensors[tensor->impl()];
+    if (!copied.defined()) copied = copy_tensor(*tensor);
+    content = copied;
+  }
+  made = make_ref<CellState>(std::move(content), state->name);
+  // What is copied now is as good as an original: a copy of the copy is the same cell.
+  current_copies->cells[made.get()] = made;
+  return made;
+}
+
+std::shared_ptr<void> CopyCells::copy_once(const void* original, const std::function<std::shared_ptr<void>()>& make) {
+  auto found = current_copies->others.find(original);
+  if (found != current_copies->others.end()) return found->second;
+  std::shared_ptr<void> made = make();
+  current_copies->others[original] = made;
+  current_copies->others[made.get()] = made;
+  return made;
 }
 
 CellValue read_cell(const Ref<CellState>& state) {

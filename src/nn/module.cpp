@@ -1,8 +1,14 @@
+#include <tenon/autograd/grad_mode.h>
+#include <tenon/generated/ops.h>
 #include <tenon/nn/module.h>
 
 #include "support/origin.h"
 
+#include <cxxabi.h>
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <map>
 
 namespace tenon::nn {
 
@@ -10,6 +16,13 @@ ModuleScope::ModuleScope(const std::string& path) : before_(std::exchange(curren
 ModuleScope::~ModuleScope() { current_origin().module = before_; }
 
 Module::Module() : state_(std::make_shared<State>()) { state_->training.state()->name = "training"; }
+
+// Within `clone` the state is copied, once: its cells and children by their own copy constructors.
+Module::Module(const Module& other) : state_(other.state_) {
+  if (!core::CopyCells::active()) return;
+  state_ = std::static_pointer_cast<State>(core::CopyCells::copy_once(
+      other.state_.get(), [&]() -> std::shared_ptr<void> { return std::make_shared<State>(*other.state_); }));
+}
 
 void Module::check_name(const std::string& name) const {
   TENON_CHECK(!name.empty() && name.find('.') == std::string::npos, "[Module] expected a name without dots, got '{}'",
@@ -38,11 +51,31 @@ Cell<Tensor> Module::buffer(std::string name, const Tensor& initial) {
   return cell;
 }
 
-void Module::add_child(std::string name, const Module& module) {
+namespace {
+
+// "Block" of the mangled "app::Block".
+std::string class_name(const char* mangled) {
+  int status = 0;
+  std::unique_ptr<char, void (*)(void*)> text(abi::__cxa_demangle(mangled, nullptr, nullptr, &status), std::free);
+  std::string name = status == 0 ? text.get() : mangled;
+  name.resize(std::min(name.size(), name.find('<')));
+  size_t colon = name.rfind("::");
+  return colon == std::string::npos ? name : name.substr(colon + 2);
+}
+
+}  // namespace
+
+void Module::add_child(std::string name, const Module& module, const char* type) {
   check_name(name);
+  if (module.state_->kind == "Module") module.state_->kind = class_name(type);
   // Cells are named by their whole path, so that guards and errors say which one they mean.
   module.move_below(name);
   state_->children.emplace_back(std::move(name), Module(module.state_));
+}
+
+void Module::describe(std::string kind, std::string details) const {
+  state_->kind = std::move(kind);
+  state_->details = std::move(details);
 }
 
 template <typename Visit>
@@ -98,6 +131,146 @@ std::vector<std::pair<std::string, Module>> Module::children() const { return st
 const Module& Module::train(bool on) const {
   each_module("", [&](const std::string&, const State& state) { state.training.set(on); });
   return *this;
+}
+
+std::vector<std::pair<std::string, Module>> Module::named_modules() const {
+  std::vector<std::pair<std::string, Module>> list = {{"", *this}};
+  for (const auto& [name, child] : state_->children)
+    for (auto& [inner, module] : child.named_modules())
+      list.emplace_back(inner.empty() ? name : name + "." + inner, module);
+  return list;
+}
+
+const Module& Module::apply(const std::function<void(const Module&)>& visit) const {
+  for (const auto& [name, child] : state_->children) child.apply(visit);
+  visit(*this);
+  return *this;
+}
+
+void Module::print(std::string& text, size_t indent) const {
+  text += state_->kind + "(" + state_->details;
+  if (state_->children.empty()) {
+    text += ")";
+    return;
+  }
+  if (!state_->details.empty()) text += "\n" + std::string(indent, ' ');
+  for (const auto& [name, child] : state_->children) {
+    text += "\n" + std::string(indent + 2, ' ') + "(" + name + "): ";
+    child.print(text, indent + 2);
+  }
+  text += "\n" + std::string(indent, ' ') + ")";
+}
+
+std::string Module::str() const {
+  std::string text;
+  print(text, 0);
+  return text;
+}
+
+const Module& Module::to(Dtype dtype) const {
+  NoGrad off;
+  std::map<const TensorImpl*, Tensor> made;  // tensors that are shared stay so
+  auto convert = [&](const Cell<Tensor>& cell) {
+    Tensor tensor = cell.get();
+    if (!tensor.defined() || !tensor.is_floating_point() || tensor.dtype() == dtype) return;
+    Tensor& converted = made[tensor.impl()];
+    if (!converted.defined()) converted = tensor.detach().to(dtype).set_requires_grad(tensor.requires_grad());
+    cell.set(converted);
+  };
+  each_module("", [&](const std::string&, const State& state) {
+    for (const auto& [name, cell] : state.parameters) convert(cell);
+    for (const auto& [name, cell] : state.buffers) convert(cell);
+  });
+  return *this;
+}
+
+const Module& Module::requires_grad(bool on) const {
+  for (const Tensor& tensor : parameters()) tensor.set_requires_grad(on);
+  return *this;
+}
+
+NamedTensors Module::state_dict() const {
+  NamedTensors list;
+  each_module("", [&](const std::string& prefix, const State& state) {
+    for (const auto* cells : {&state.parameters, &state.buffers})
+      for (const auto& [name, cell] : *cells)
+        if (Tensor tensor = cell.get(); tensor.defined()) list.emplace_back(prefix + name, tensor.detach());
+  });
+  return list;
+}
+
+LoadResult Module::load_state_dict(const NamedTensors& state, bool strict) const {
+  NoGrad off;
+  std::map<std::string, Tensor> given(state.begin(), state.end());
+  LoadResult result;
+  std::vector<std::string> misfits;
+  std::vector<std::pair<Tensor, Tensor>> copies;
+  for (const auto& [name, own] : state_dict()) {
+    auto found = given.find(name);
+    if (found == given.end()) {
+      result.missing.push_back(name);
+      continue;
+    }
+    Tensor value = found->second;
+    given.erase(found);
+    if (!value.defined() || value.dim() != own.dim() ||
+        !std::equal(own.sizes().begin(), own.sizes().end(), value.sizes().begin()))
+      misfits.push_back(fmt::format("{} is {} and got {}", name, own.description(),
+                                    value.defined() ? value.description() : "nothing"));
+    else
+      copies.emplace_back(own, value);
+  }
+  for (const auto& [name, value] : given) result.unexpected.push_back(name);
+  auto list = [](const char* what, const std::vector<std::string>& names) {
+    return names.empty() ? std::string() : fmt::format("\n  {}: {}", what, fmt::join(names, ", "));
+  };
+  bool fits = misfits.empty() && (!strict || (result.missing.empty() && result.unexpected.empty()));
+  TENON_CHECK_VALUE(fits, "[load_state_dict] the state does not fit the {}{}{}{}", kind(),
+                    strict ? list("missing", result.missing) : "", strict ? list("unexpected", result.unexpected) : "",
+                    list("of another size", misfits));
+  for (auto& [own, value] : copies) own.copy_(value);
+  return result;
+}
+
+void Module::save(const std::filesystem::path& path) const { io::save(path, state_dict()); }
+LoadResult Module::load(const std::filesystem::path& path, bool strict) const {
+  return load_state_dict(io::load(path), strict);
+}
+
+namespace {
+
+// Takes entry `number` out of the list of hooks, if both are still there.
+template <typename State, typename List>
+std::function<void()> remover(const std::shared_ptr<State>& state, List State::* list, int number) {
+  return [weak = std::weak_ptr<State>(state), list, number] {
+    if (auto held = weak.lock()) std::erase_if((*held).*list, [&](const auto& each) { return each.first == number; });
+  };
+}
+
+}  // namespace
+
+std::function<void()> Module::register_forward_hook(ForwardHook hook) const {
+  state_->hooks.emplace_back(state_->next_hook, std::move(hook));
+  return remover(state_, &State::hooks, state_->next_hook++);
+}
+
+std::function<void()> Module::register_forward_pre_hook(ForwardPreHook hook) const {
+  state_->pre_hooks.emplace_back(state_->next_hook, std::move(hook));
+  return remover(state_, &State::pre_hooks, state_->next_hook++);
+}
+
+Tensor Module::before(Tensor input) const {
+  auto hooks = state_->pre_hooks;  // one may take itself away
+  for (const auto& [number, hook] : hooks)
+    if (Tensor other = hook(*this, input); other.defined()) input = other;
+  return input;
+}
+
+Tensor Module::after(const Tensor& input, Tensor output) const {
+  auto hooks = state_->hooks;
+  for (const auto& [number, hook] : hooks)
+    if (Tensor other = hook(*this, input, output); other.defined()) output = other;
+  return output;
 }
 
 void Module::zero_grad() const {

@@ -60,10 +60,10 @@ class Seeds(unittest.TestCase):
 
     def test_says_what_cases_wait_for(self):
         output = self.count()
-        self.assertIn("waiting for opcheck:\n    TestCustomOpTesting.", output)
+        self.assertIn("waiting for the Python package:\n    TestCustomOp.name_must_match\n", output)
         self.assertIn("waiting for a GPU:\n", output)
-        passed = self.count(suite("MiniOpTest", test("dont_generate", "custom_ops_a_test.cpp")))
-        self.assertIn("no longer waiting:\n    MiniOpTest.dont_generate\n", passed)
+        passed = self.count(suite("TestCustomOp", test("impl_separate", "custom_ops_a_test.cpp")))
+        self.assertIn("no longer waiting:\n    TestCustomOp.impl_separate\n", passed)
 
     def test_a_disabled_case_does_not_count(self):
         row = test("basic", "compiled_autograd_a_test.cpp", result="SUPPRESSED")

@@ -13,6 +13,12 @@
 namespace tenon::autograd {
 
 // What is raised where a gradient reaches an operator that has no derivative.
+//
+//   try {
+//     x.sum().backward();
+//   } catch (const autograd::NoDerivative& error) {
+//     std::string advice = error.what();
+//   }
 class NoDerivative : public RuntimeError {
  public:
   using RuntimeError::RuntimeError;

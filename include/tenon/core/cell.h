@@ -16,6 +16,7 @@
 
 #include <concepts>
 #include <functional>
+#include <memory>
 #include <string>
 #include <variant>
 
@@ -40,6 +41,21 @@ CellValue plain_value(const CellContent& content);
 CellValue read_cell(const Ref<CellState>& state);
 void write_cell(const Ref<CellState>& state, CellContent content);
 
+// While one lives, copies that this thread makes of cells are cells of their own, with tensors of their own: this is
+// how a module is cloned by its copy constructor. Cells and tensors that were one stay one.
+class CopyCells {
+ public:
+  CopyCells();
+  ~CopyCells();
+  CopyCells(const CopyCells&) = delete;
+  CopyCells& operator=(const CopyCells&) = delete;
+  static bool active();
+  // The copy of a cell.
+  static Ref<CellState> copy(const Ref<CellState>& state);
+  // The copy of something else that cells are part of; made by `make` the first time.
+  static std::shared_ptr<void> copy_once(const void* original, const std::function<std::shared_ptr<void>()>& make);
+};
+
 template <typename T>
 struct CellRead {
   using type = T;
@@ -63,6 +79,11 @@ class Cell {
   Cell() : Cell(T{}) {}
   Cell(T initial, std::string name = "")
       : state_(make_ref<CellState>(CellContent(std::move(initial)), std::move(name))) {}
+  Cell(const Cell& other) : state_(core::CopyCells::active() ? core::CopyCells::copy(other.state_) : other.state_) {}
+  Cell(Cell&&) noexcept = default;
+  Cell& operator=(const Cell&) = default;
+  Cell& operator=(Cell&&) noexcept = default;
+  ~Cell() = default;
 
   //   Cell<double> rate(0.1);
   //   rate.set(rate.get() / 2);

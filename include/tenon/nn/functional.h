@@ -12,7 +12,7 @@ namespace tenon {
 enum class Reduction : uint8_t { None, Mean, Sum };
 
 struct CrossEntropyOptions {
-  std::optional<Tensor> weight;  // one factor per class
+  std::optional<Tensor> weight = {};  // one factor per class
   Reduction reduction = Reduction::Mean;
   int64_t ignore_index = -100;  // targets that do not count
   double label_smoothing = 0;

@@ -16,16 +16,25 @@
 //   bool training = scale.eval().is_training();                                 // false
 //   scale.train();
 //   std::string where = scale.inner.path();                                     // "inner"
+//   std::string tree = scale.str();
 //
-// A module that opens its scope in its operator() stands beside the operators that it calls, in graphs and profiles:
+// A module that runs its operator() by `run` stands beside the operators that it calls, in graphs and profiles, and
+// calls its hooks; `enter` does the first alone:
 //
 //   struct Shift : nn::Module {
+//     Shift() { describe("Shift", "by=1"); }  // for the tree
 //     Tensor operator()(const Tensor& input) const {
+//       return run(input, [](const Tensor& each) { return each + 1; });
+//     }
+//   };
+//   struct Add : nn::Module {
+//     Tensor operator()(const Tensor& left, const Tensor& right) const {
 //       nn::ModuleScope inside = enter();
-//       return input + 1;
+//       return left + right;
 //     }
 //   };
 //   Shift()(x);
+//   Add()(x, y);
 //
 // The layers of modules.h do.
 //
@@ -33,15 +42,18 @@
 #pragma once
 
 #include <tenon/core/cell.h>
+#include <tenon/io/tensors.h>
 
+#include <functional>
 #include <memory>
 #include <string>
+#include <typeinfo>
 #include <utility>
 #include <vector>
 
 namespace tenon::nn {
 
-using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
+using NamedTensors = io::NamedTensors;
 
 // While it lives, operators that the thread calls are the module's.
 class ModuleScope {
@@ -54,9 +66,19 @@ class ModuleScope {
   const std::string* before_;
 };
 
+// Names that a state has and the module has not, and the reverse.
+struct LoadResult {
+  std::vector<std::string> missing, unexpected;
+};
+
 class Module {
  public:
   Module();
+  Module(const Module& other);
+  Module(Module&&) noexcept = default;
+  Module& operator=(const Module&) = default;
+  Module& operator=(Module&&) noexcept = default;
+  ~Module() = default;
 
   // Where it stands in the module that it is a part of, "features.0"; of one that is no part: "self".
   const std::string& path() const { return state_->path; }
@@ -67,13 +89,67 @@ class Module {
   NamedTensors named_parameters() const;
   NamedTensors named_buffers() const;
   std::vector<std::pair<std::string, Module>> children() const;
+  // All modules below this one and itself, which has the name "".
+  //
+  //   nn::Sequential model(nn::Linear(3, 2), nn::ReLU());
+  //   for (const auto& [name, module] : model.named_modules()) fmt::print("{}: {}\n", name, module.kind());
+  //   model.apply([](const nn::Module& module) { module.train(); });
+  std::vector<std::pair<std::string, Module>> named_modules() const;
+  const Module& apply(const std::function<void(const Module&)>& visit) const;
+  // "Linear"; the name of the class, where it is known.
+  const std::string& kind() const { return state_->kind; }
+  // The modules as a tree.
+  std::string str() const;
 
   const Module& train(bool on = true) const;
   const Module& eval() const { return train(false); }
   bool is_training() const { return state_->training.get(); }
 
+  // Floating point parameters and buffers in another dtype. The parameters are new tensors: make optimizers afterwards.
+  //
+  //   nn::Linear layer(3, 2);
+  //   layer.to(kFloat64);
+  const Module& to(Dtype dtype) const;
+  // Whether the parameters are trained.
+  //
+  //   nn::Linear layer(3, 2);
+  //   layer.requires_grad(false);
+  const Module& requires_grad(bool on) const;
+
   // Drops the gradients of all parameters.
   void zero_grad() const;
+
+  // Parameters and buffers by name, with PyTorch's names. They are the module's own memory.
+  //
+  //   nn::Linear layer(3, 2), other(3, 2);
+  //   nn::LoadResult result = other.load_state_dict(layer.state_dict());
+  //   bool complete = result.missing.empty() && result.unexpected.empty();
+  //   auto path = std::filesystem::temp_directory_path() / "tenon_example_module.safetensors";
+  //   layer.save(path);
+  //   other.load(path);
+  //   std::filesystem::remove(path);
+  NamedTensors state_dict() const;
+  // Copies values into the module's tensors. Names that do not fit are an error, unless `strict` is off; sizes always.
+  LoadResult load_state_dict(const NamedTensors& state, bool strict = true) const;
+  // By io::save and io::load.
+  void save(const std::filesystem::path& path) const;
+  LoadResult load(const std::filesystem::path& path, bool strict = true) const;
+
+  // Called before and after the module runs; what one returns, if it is defined, takes the place of the input or the
+  // output. A compiled function calls those that there were when it was captured. The function that is returned takes
+  // the hook away again.
+  //
+  //   nn::Linear layer(3, 2);
+  //   auto remove = layer.register_forward_hook([](const nn::Module&, const Tensor&, const Tensor& output) {
+  //     return output * 2;
+  //   });
+  //   auto also = layer.register_forward_pre_hook([](const nn::Module&, const Tensor&) { return Tensor(); });
+  //   Tensor doubled = layer(x);
+  //   remove();
+  using ForwardHook = std::function<Tensor(const Module& module, const Tensor& input, const Tensor& output)>;
+  using ForwardPreHook = std::function<Tensor(const Module& module, const Tensor& input)>;
+  std::function<void()> register_forward_hook(ForwardHook hook) const;
+  std::function<void()> register_forward_pre_hook(ForwardPreHook hook) const;
 
  protected:
   // Registers a tensor that is trained; it becomes a leaf that requires grad. An undefined one is kept as absent.
@@ -82,25 +158,54 @@ class Module {
   Cell<Tensor> buffer(std::string name, const Tensor& initial);
   template <typename M>
   M submodule(std::string name, M module) {
-    add_child(std::move(name), module);
+    add_child(std::move(name), module, typeid(M).name());
     return module;
+  }
+  // What `str` says of it: "Linear", "in_features=3, out_features=4".
+  void describe(std::string kind, std::string details = "") const;
+  // The input through `forward`, within the module's scope and with its hooks.
+  template <typename F>
+  Tensor run(const Tensor& input, F&& forward) const {
+    ModuleScope inside = enter();
+    if (!has_hooks()) [[likely]]
+      return forward(input);
+    Tensor given = before(input);
+    return after(given, forward(given));
   }
 
  private:
   struct State {
-    std::string path = "self";
+    std::string path = "self", kind = "Module", details;
     Cell<bool> training{true};
     std::vector<std::pair<std::string, Cell<Tensor>>> parameters, buffers;
     std::vector<std::pair<std::string, Module>> children;
+    std::vector<std::pair<int, ForwardPreHook>> pre_hooks;
+    std::vector<std::pair<int, ForwardHook>> hooks;
+    int next_hook = 0;
   };
   explicit Module(std::shared_ptr<State> state) : state_(std::move(state)) {}
-  void add_child(std::string name, const Module& module);
+  void add_child(std::string name, const Module& module, const char* type);
   void check_name(const std::string& name) const;
   void move_below(const std::string& prefix) const;
+  bool has_hooks() const { return !state_->hooks.empty() || !state_->pre_hooks.empty(); }
+  Tensor before(Tensor input) const;
+  Tensor after(const Tensor& input, Tensor output) const;
+  void print(std::string& text, size_t indent) const;
   template <typename Visit>
   void each_module(const std::string& prefix, Visit&& visit) const;
 
   std::shared_ptr<State> state_;
 };
+
+// A module with tensors of its own, of the same type and with the same values.
+//
+//   nn::Sequential model(nn::Linear(3, 2), nn::ReLU());
+//   nn::Sequential copy = nn::clone(model);
+template <typename M>
+  requires std::derived_from<M, Module>
+M clone(const M& module) {
+  core::CopyCells scope;
+  return M(module);
+}
 
 }  // namespace tenon::nn

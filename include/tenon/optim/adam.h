@@ -2,12 +2,12 @@
 //
 //   Tensor w = ones({3}).set_requires_grad();
 //   w.set_grad(ones({3}));
-//   optim::Adam({w}, {.lr = 0.01, .amsgrad = true}).step();
-//   optim::AdamW({w}, {.lr = 0.01, .weight_decay = 0.1}).step();
-//   optim::Adamax({w}, {.lr = 0.01}).step();
-//   optim::NAdam({w}, {.lr = 0.01}).step();
-//   optim::RAdam({w}, {.lr = 0.01}).step();
-//   optim::Lion({w}, {.lr = 0.001}).step();
+//   optim::Adam({w}, optim::AdamOptions{.lr = 0.01, .amsgrad = true}).step();
+//   optim::AdamW({w}, optim::AdamWOptions{.lr = 0.01, .weight_decay = 0.1}).step();
+//   optim::Adamax({w}, optim::AdamaxOptions{.lr = 0.01}).step();
+//   optim::NAdam({w}, optim::NAdamOptions{.lr = 0.01}).step();
+//   optim::RAdam({w}, optim::RAdamOptions{.lr = 0.01}).step();
+//   optim::Lion({w}, optim::LionOptions{.lr = 0.001}).step();
 //
 // Defaults are PyTorch's. A weight decay is added to the gradient, unless it is decoupled: then the parameter itself
 // shrinks by lr · weight_decay of its size.
@@ -47,6 +47,8 @@ class Adam : public OptimizerOf<AdamOptions> {
 
  protected:
   Adam(const char* name, std::vector<Tensor> parameters, const AdamOptions& options);
+
+ private:
   void check_options(const AdamOptions& options) const override;
   std::vector<std::string> state_names() const override { return {"exp_avg", "exp_avg_sq", "max_exp_avg_sq"}; }
   void update(const Tensor& parameter, const Tensor& gradient, State& state, size_t group) override;
@@ -90,7 +92,7 @@ class Adamax : public OptimizerOf<AdamaxOptions> {
  public:
   Adamax(std::vector<Tensor> parameters, const AdamaxOptions& options = {});
 
- protected:
+ private:
   void check_options(const AdamaxOptions& options) const override;
   std::vector<std::string> state_names() const override { return {"exp_avg", "exp_inf"}; }
   void update(const Tensor& parameter, const Tensor& gradient, State& state, size_t group) override;
@@ -123,7 +125,7 @@ class NAdam : public OptimizerOf<NAdamOptions> {
  public:
   NAdam(std::vector<Tensor> parameters, const NAdamOptions& options = {});
 
- protected:
+ private:
   void check_options(const NAdamOptions& options) const override;
   std::vector<std::string> state_names() const override { return {"exp_avg", "exp_avg_sq"}; }
   void update(const Tensor& parameter, const Tensor& gradient, State& state, size_t group) override;
@@ -154,7 +156,7 @@ class RAdam : public OptimizerOf<RAdamOptions> {
  public:
   RAdam(std::vector<Tensor> parameters, const RAdamOptions& options = {});
 
- protected:
+ private:
   void check_options(const RAdamOptions& options) const override;
   std::vector<std::string> state_names() const override { return {"exp_avg", "exp_avg_sq"}; }
   void update(const Tensor& parameter, const Tensor& gradient, State& state, size_t group) override;
@@ -181,7 +183,7 @@ class Lion : public OptimizerOf<LionOptions> {
  public:
   Lion(std::vector<Tensor> parameters, const LionOptions& options = {});
 
- protected:
+ private:
   void check_options(const LionOptions& options) const override;
   std::vector<std::string> state_names() const override { return {"exp_avg"}; }
   void update(const Tensor& parameter, const Tensor& gradient, State& state, size_t group) override;

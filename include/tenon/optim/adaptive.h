@@ -2,9 +2,9 @@
 //
 //   Tensor w = ones({3}).set_requires_grad();
 //   w.set_grad(ones({3}));
-//   optim::RMSprop({w}, {.lr = 0.01, .momentum = 0.9, .centered = true}).step();
-//   optim::Adagrad({w}, {.lr = 0.01}).step();
-//   optim::Adadelta({w}, {.rho = 0.95}).step();
+//   optim::RMSprop({w}, optim::RMSpropOptions{.lr = 0.01, .momentum = 0.9, .centered = true}).step();
+//   optim::Adagrad({w}, optim::AdagradOptions{.lr = 0.01}).step();
+//   optim::Adadelta({w}, optim::AdadeltaOptions{.rho = 0.95}).step();
 #pragma once
 
 #include <tenon/optim/optimizer.h>
@@ -36,7 +36,7 @@ class RMSprop : public OptimizerOf<RMSpropOptions> {
  public:
   RMSprop(std::vector<Tensor> parameters, const RMSpropOptions& options = {});
 
- protected:
+ private:
   void check_options(const RMSpropOptions& options) const override;
   std::vector<std::string> state_names() const override { return {"square_avg", "momentum_buffer", "grad_avg"}; }
   void update(const Tensor& parameter, const Tensor& gradient, State& state, size_t group) override;
@@ -66,7 +66,7 @@ class Adagrad : public OptimizerOf<AdagradOptions> {
  public:
   Adagrad(std::vector<Tensor> parameters, const AdagradOptions& options = {});
 
- protected:
+ private:
   void check_options(const AdagradOptions& options) const override;
   std::vector<std::string> state_names() const override { return {"sum"}; }
   void update(const Tensor& parameter, const Tensor& gradient, State& state, size_t group) override;
@@ -94,7 +94,7 @@ class Adadelta : public OptimizerOf<AdadeltaOptions> {
  public:
   Adadelta(std::vector<Tensor> parameters, const AdadeltaOptions& options = {});
 
- protected:
+ private:
   void check_options(const AdadeltaOptions& options) const override;
   std::vector<std::string> state_names() const override { return {"square_avg", "acc_delta"}; }
   void update(const Tensor& parameter, const Tensor& gradient, State& state, size_t group) override;

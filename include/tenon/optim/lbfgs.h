@@ -2,7 +2,8 @@
 // so that it takes a function.
 //
 //   Tensor w = zeros({3}).set_requires_grad();
-//   optim::LBFGS lbfgs({w}, {.line_search = optim::LineSearch::StrongWolfe});
+//   optim::LBFGSOptions options{.line_search = optim::LineSearch::StrongWolfe};
+//   optim::LBFGS lbfgs({w}, options);
 //   Tensor loss = lbfgs.step([&] {
 //     lbfgs.zero_grad();
 //     Tensor value = ((w - 2) * (w - 2)).sum();
@@ -43,13 +44,12 @@ class LBFGS : public OptimizerOf<LBFGSOptions> {
   // `evaluate` clears the gradients, computes the loss, calls backward() and returns the loss.
   Tensor step(const std::function<Tensor()>& evaluate);
 
- protected:
+ private:
   void step() override;
   void check_options(const LBFGSOptions& options) const override;
   std::vector<std::string> state_names() const override { return {}; }
   void update(const Tensor& parameter, const Tensor& gradient, State& state, size_t group) override;
 
- private:
   struct Point {
     double loss;
     Tensor gradient;

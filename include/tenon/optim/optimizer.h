@@ -14,6 +14,7 @@
 //   adam.set_momentum(0, adam.momentum(0));
 //   size_t groups = adam.groups(), trained = adam.parameters().size();      // 2, 3
 //   double eps = adam.options().eps;
+//   optim::Optimizer& any = adam;                    // for schedulers and loops that take each of them
 //
 //   io::NamedTensors state = adam.state_dict();
 //   optim::Adam other(model.parameters());

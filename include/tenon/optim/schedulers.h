@@ -11,6 +11,7 @@
 //   int64_t steps = halves.steps();                    // 20
 //   io::NamedTensors state = halves.state_dict();
 //   halves.load_state_dict(state);
+//   optim::Scheduler& any = halves;
 //
 // A rule changes the rate that is there, so that several of them multiply: one for warming up, one for the way down.
 #pragma once
@@ -66,10 +67,9 @@ class StepLR : public Scheduler {
  public:
   StepLR(Optimizer& optimizer, int64_t step_size, double gamma = 0.1);
 
- protected:
+ private:
   double next(size_t group, double current) const override;
 
- private:
   int64_t step_size_;
   double gamma_;
 };
@@ -78,10 +78,9 @@ class MultiStepLR : public Scheduler {
  public:
   MultiStepLR(Optimizer& optimizer, std::vector<int64_t> milestones, double gamma = 0.1);
 
- protected:
+ private:
   double next(size_t group, double current) const override;
 
- private:
   std::vector<int64_t> milestones_;
   double gamma_;
 };
@@ -90,10 +89,9 @@ class ExponentialLR : public Scheduler {
  public:
   ExponentialLR(Optimizer& optimizer, double gamma);
 
- protected:
+ private:
   double next(size_t group, double current) const override;
 
- private:
   double gamma_;
 };
 
@@ -101,10 +99,9 @@ class CosineAnnealingLR : public Scheduler {
  public:
   CosineAnnealingLR(Optimizer& optimizer, int64_t t_max, double eta_min = 0);
 
- protected:
+ private:
   double next(size_t group, double current) const override;
 
- private:
   int64_t t_max_;
   double eta_min_;
 };
@@ -113,10 +110,9 @@ class CosineAnnealingWarmRestarts : public Scheduler {
  public:
   CosineAnnealingWarmRestarts(Optimizer& optimizer, int64_t t_0, int64_t t_mult = 1, double eta_min = 0);
 
- protected:
+ private:
   double next(size_t group, double current) const override;
 
- private:
   int64_t t_0_, t_mult_;
   double eta_min_;
 };
@@ -125,10 +121,9 @@ class LinearLR : public Scheduler {
  public:
   LinearLR(Optimizer& optimizer, double start_factor = 1.0 / 3, double end_factor = 1, int64_t total_iters = 5);
 
- protected:
+ private:
   double next(size_t group, double current) const override;
 
- private:
   double start_factor_, end_factor_;
   int64_t total_iters_;
 };
@@ -137,10 +132,9 @@ class ConstantLR : public Scheduler {
  public:
   ConstantLR(Optimizer& optimizer, double factor = 1.0 / 3, int64_t total_iters = 5);
 
- protected:
+ private:
   double next(size_t group, double current) const override;
 
- private:
   double factor_;
   int64_t total_iters_;
 };
@@ -149,10 +143,9 @@ class PolynomialLR : public Scheduler {
  public:
   PolynomialLR(Optimizer& optimizer, int64_t total_iters = 5, double power = 1);
 
- protected:
+ private:
   double next(size_t group, double current) const override;
 
- private:
   int64_t total_iters_;
   double power_;
 };
@@ -162,10 +155,9 @@ class LambdaLR : public Scheduler {
  public:
   LambdaLR(Optimizer& optimizer, std::function<double(int64_t)> factor);
 
- protected:
+ private:
   double next(size_t group, double current) const override;
 
- private:
   std::function<double(int64_t)> factor_;
 };
 
@@ -174,17 +166,17 @@ class MultiplicativeLR : public Scheduler {
  public:
   MultiplicativeLR(Optimizer& optimizer, std::function<double(int64_t)> factor);
 
- protected:
+ private:
   double next(size_t group, double current) const override;
 
- private:
   std::function<double(int64_t)> factor_;
 };
 
 // Up to a maximum and down again, the momentum the other way round (Smith and Topin 2018).
 //
 //   optim::SGD sgd({ones({3}).set_requires_grad()}, {.lr = 0.1, .momentum = 0.9});
-//   optim::OneCycleLR cycle(sgd, {.max_lr = 0.5, .total_steps = 100});
+//   optim::OneCycleOptions options{.max_lr = 0.5, .total_steps = 100};
+//   optim::OneCycleLR cycle(sgd, options);
 //   cycle.step();
 struct OneCycleOptions {
   double max_lr = 0;
@@ -203,11 +195,10 @@ class OneCycleLR : public Scheduler {
  public:
   OneCycleLR(Optimizer& optimizer, const OneCycleOptions& options);
 
- protected:
+ private:
   double next(size_t group, double current) const override;
   void apply() override;
 
- private:
   double between(double low, double high, double last, bool momentum) const;
 
   OneCycleOptions options_;
@@ -216,7 +207,8 @@ class OneCycleLR : public Scheduler {
 // Less when a measure no longer improves.
 //
 //   optim::SGD sgd({ones({3}).set_requires_grad()}, {.lr = 0.1});
-//   optim::ReduceLROnPlateau plateau(sgd, {.factor = 0.5, .patience = 1});
+//   optim::PlateauOptions options{.factor = 0.5, .patience = 1};
+//   optim::ReduceLROnPlateau plateau(sgd, options);
 //   for (double loss : {1.0, 0.9, 0.9, 0.9}) plateau.step(loss);
 //   double halved = sgd.lr();                          // 0.05
 struct PlateauOptions {

@@ -39,7 +39,7 @@ class SGD : public OptimizerOf<SGDOptions> {
  public:
   SGD(std::vector<Tensor> parameters, const SGDOptions& options = {});
 
- protected:
+ private:
   void check_options(const SGDOptions& options) const override;
   std::vector<std::string> state_names() const override { return {"momentum_buffer"}; }
   void update(const Tensor& parameter, const Tensor& gradient, State& state, size_t group) override;
