@@ -26,7 +26,7 @@ SymInts complete_shape(const SymInts& shape, const SymInt& numel, std::string_vi
     }
   }
   if (unknown) {
-    TENON_CHECK(!is_zero(known) && !decide_or(known == 0, false) && expect(numel % known == 0),
+    TENON_CHECK(!is_zero(known) && expect(known != 0) && expect(numel % known == 0),
                 "[{}] {} elements do not fit the shape {}", op_name, numel.str(), str(shape));
     complete[*unknown] = numel / known;
   } else {

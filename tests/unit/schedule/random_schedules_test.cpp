@@ -284,7 +284,7 @@ constexpr size_t kSchedules = 25;
 // Legal schedules of a program's nests, the same at every call.
 std::vector<std::vector<LoopSchedule>> random_schedules(Engine& engine, const std::vector<Nest>& nests) {
   std::vector<std::vector<LoopSchedule>> found;
-  for (int attempt = 0; found.size() < kSchedules && attempt < 40 * kSchedules; ++attempt) {
+  for (size_t attempt = 0; found.size() < kSchedules && attempt < 40 * kSchedules; ++attempt) {
     std::vector<LoopSchedule> loops;
     bool all = true;
     for (const Nest& nest : nests) {
