@@ -52,6 +52,7 @@ bool fits(const schema::Type& type, const Value& value) {
     case Kind::Layout: return value.tag() == Tag::Layout;
     case Kind::MemoryFormat: return value.tag() == Tag::MemoryFormat;
     case Kind::Generator: return value.tag() == Tag::Generator;
+    case Kind::Complex: return value.tag() == Tag::Complex || value.is_number();
     case Kind::Optional: return false;
     case Kind::List: break;
   }

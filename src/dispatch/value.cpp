@@ -145,7 +145,7 @@ Value Value::own() const {
 std::string_view Value::name(Tag tag) {
   constexpr std::string_view kNames[] = {"None",      "Tensor", "int",      "float",        "bool",      "str",
                                          "dtype",     "Device", "Layout",   "MemoryFormat", "Generator", "Tensor[]",
-                                         "Tensor?[]", "int[]",  "SymInt[]", "float[]",      "bool[]"};
+                                         "Tensor?[]", "int[]",  "SymInt[]", "float[]",      "bool[]",    "complex"};
   return kNames[static_cast<int>(tag)];
 }
 
@@ -260,6 +260,11 @@ std::span<const double> Value::reals() const {
   return {static_cast<const double*>(pointer_), static_cast<size_t>(count_)};
 }
 
+std::complex<double> Value::complex() const {
+  if (tag_ != Tag::Complex) return real();
+  return {real_, std::bit_cast<double>(count_)};
+}
+
 std::vector<bool> Value::bools() const {
   if (tag_ != Tag::Bools) wrong_kind("a list of bools");
   return *static_cast<const std::vector<bool>*>(pointer_);
@@ -290,6 +295,7 @@ std::string Value::str() const {
     case Tag::Int:
     case Tag::Real:
     case Tag::Bool: return scalar().str();
+    case Tag::Complex: return fmt::format("{}{:+}j", complex().real(), complex().imag());
     case Tag::String: return fmt::format("\"{}\"", string());
     case Tag::Dtype: return std::string(tenon::name(dtype()));
     case Tag::Device: return device().str();

@@ -222,6 +222,7 @@ Default parse_default(Cursor& cursor, const Type& type) {
     case Kind::Layout:
     case Kind::MemoryFormat: return NameDefault{std::string(cursor.name(fmt::format("the name of a {}", type.str())))};
     case Kind::Tensor:
+    case Kind::Complex:
     case Kind::Generator: break;
   }
   cursor.error(begin, fmt::format("a `{0}` has no default but `None`, which needs the type `{0}?`", type.str()));

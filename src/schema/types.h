@@ -20,6 +20,7 @@ inline constexpr std::pair<std::string_view, Kind> kBaseTypes[] = {
     {"Layout", Kind::Layout},
     {"MemoryFormat", Kind::MemoryFormat},
     {"Generator", Kind::Generator},
+    {"complex", Kind::Complex},
 };
 
 // What is written often for a type of the language, and the hint to give.

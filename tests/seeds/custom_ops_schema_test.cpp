@@ -373,6 +373,15 @@ TEST(TestCustomOp, builtin_aten_ops_are_pt2_compliant) {
     EXPECT_TRUE(dispatch::has_tag(dispatch::find_operator(name), Tag::pt2_compliant_tag)) << name;
 }
 
+TEST(TestCustomOp, builtin_torchscript_ops) {
+  for (const char* name : {"aten::sub.complex", "aten::mul.complex"})
+    EXPECT_TRUE(dispatch::has_tag(dispatch::find_operator(name), Tag::pt2_compliant_tag)) << name;
+  std::complex<double> a(1, 2), b(3, -1);
+  EXPECT_EQ(call_by_name("aten::sub.complex", {Value(a), Value(b)})[0].complex(), a - b);
+  EXPECT_EQ(call_by_name("aten::mul.complex", {Value(a), Value(2)})[0].complex(), a * 2.0);
+  EXPECT_EQ(Value(b).str(), "3-1j");
+}
+
 TEST(TestCustomOp, autogen_aten_ops_are_pt2_compliant) {
   for (const char* name : {"aten::fill.Tensor_out", "aten::add.Tensor_out"}) {
     const dispatch::Operator& op = dispatch::find_operator(name);

@@ -27,6 +27,10 @@ struct Reader<std::vector<SymInt>> {
 };
 
 template <>
+struct Reader<std::complex<double>> {
+  static std::complex<double> read(const Value& v) { return v.complex(); }
+};
+template <>
 struct Reader<std::vector<Scalar>> {
   static std::vector<Scalar> read(const Value& v) {
     std::vector<Scalar> list;

@@ -10,6 +10,8 @@
 #include <tenon/core/tensor.h>
 
 #include <atomic>
+#include <bit>
+#include <complex>
 #include <string>
 #include <string_view>
 
@@ -52,6 +54,7 @@ class Value {
     SymInts,
     Reals,
     Bools,
+    Complex,
   };
 
   Value() : integer_(0) {}
@@ -65,6 +68,8 @@ class Value {
   Value(T number) : tag_(Tag::Int), integer_(static_cast<int64_t>(number)) {}
   Value(bool flag) : tag_(Tag::Bool), integer_(flag) {}
   Value(double number) : tag_(Tag::Real), real_(number) {}
+  Value(std::complex<double> number)
+      : tag_(Tag::Complex), real_(number.real()), count_(std::bit_cast<int64_t>(number.imag())) {}
   Value(const SymInt& number);
   Value(const SymFloat& number);
   Value(const SymBool& flag);
@@ -139,6 +144,7 @@ class Value {
   // A number that is not plain.
   bool is_symbolic() const { return is_number() && count_ == kSymbolic; }
   Scalar scalar() const;
+  std::complex<double> complex() const;  // of any number
   std::string_view string() const;
   tenon::Dtype dtype() const;
   tenon::Device device() const;
@@ -224,7 +230,7 @@ class Value {
     const void* pointer_;  // String, lists, Generator; symbolic numbers: a SymInt, SymFloat or SymBool
     Tensor tensor_;        // counted only if not borrowed
   };
-  int64_t count_ = 0;   // of a list or string
+  int64_t count_ = 0;   // of a list or string; of a Complex, the bits of the imaginary part
   Ref<Counted> owner_;  // what keeps `pointer_` alive in an owned value
 };
 

@@ -28,6 +28,7 @@ enum class Kind : uint8_t {
   Generator,
   List,      // of `element`, with a fixed length or not
   Optional,  // of `element`
+  Complex,   // a number; tensors of them come later
 };
 
 struct Type {
