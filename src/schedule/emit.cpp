@@ -37,6 +37,11 @@ class LoopEmitter {
       extents_.push_back(extent);
       reach_.push_back({pool().constant(0), extent});
     }
+    Expr row = pool().constant(1);
+    for (size_t at = nest.kept_count(); at < extents_.size(); ++at) row = row * extents_[at];
+    for (ValueId id : loops.scratch)
+      low_.scratch[id] = low_.extra_buffer(fmt::format("row{}", low_.scratch.size()), low_.lane_dtype(id),
+                                           loop::BufferRole::Scratch, row, id);
   }
 
   // All of it; of a split sum the first kernel, which leaves what every piece comes to.
@@ -257,6 +262,12 @@ class LoopEmitter {
       if (last) low_.hoist_before(axis(inner[at]->axis).dims, targets);
       opened += open_reduced(*inner[at], last, is_ordered(reductions), !reductions.empty());
     }
+    low_.scratch_position = pool().constant(0);
+    for (size_t at = nest_.kept_count(); at < extents_.size(); ++at)
+      low_.scratch_position = low_.scratch_position * extents_[at] + reach_[at].base;
+    for (const auto& [id, buffer] : low_.scratch)
+      if (low_.level(id) == stage)
+        low_.builder().store(buffer, low_.scratch_position, low_.emit(id, low_.own_index(id)));
     std::vector<Lane> partial;
     for (ValueId root : reductions) {
       Lane value = loop::cast(low_.emit(low_.reduction_source(root), low_.coordinates), low_.lane_dtype(root));

@@ -121,6 +121,14 @@ Decision legal(const Nest& nest, const LoopSchedule& schedule) {
   for (ValueId id : schedule.streaming)
     for (const Access& access : nest.accesses)
       if (access.value == id && !access.store) return Decision::forbid("v{} is read: it does not stream", id);
+  for (ValueId id : schedule.scratch) {
+    if (std::none_of(nest.reused.begin(), nest.reused.end(), [&](const Reused& each) { return each.value == id; }))
+      return Decision::forbid("v{} is not used again: it is not kept in scratch", id);
+    if (schedule.split_axis(nest) >= 0) return Decision::forbid("v{} is kept a row at a time, and rows are split", id);
+    for (const Piece& piece : schedule.pieces)
+      if (piece.vector() && !nest.axes[static_cast<size_t>(piece.axis)].reduced)
+        return Decision::forbid("v{} is kept a row at a time, and lanes go across rows", id);
+  }
   return legal_reduced(nest, schedule);
 }
 
@@ -131,6 +139,7 @@ std::string to_string(const LoopSchedule& schedule) {
     if (piece.factor != 0) words.back() += fmt::format(":{}", piece.factor);
   }
   for (ValueId id : schedule.streaming) words.push_back(fmt::format("stream v{}", id));
+  for (ValueId id : schedule.scratch) words.push_back(fmt::format("keep v{}", id));
   return fmt::format("{}", fmt::join(words, ", "));
 }
 
@@ -150,6 +159,11 @@ LoopSchedule parse_loop_schedule(std::string_view text) {
     if (item.starts_with("stream v")) {
       item.remove_prefix(8);
       schedule.streaming.push_back(static_cast<ValueId>(integer(item)));
+      continue;
+    }
+    if (item.starts_with("keep v")) {
+      item.remove_prefix(6);
+      schedule.scratch.push_back(static_cast<ValueId>(integer(item)));
       continue;
     }
     Piece piece;

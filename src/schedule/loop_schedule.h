@@ -4,7 +4,7 @@
 //   parallel a0, a1, a0:64, vector a1:64            tiles of 64 × 64
 //   parallel a1, parallel a0, vector a0:4096        both axes share one parallel loop
 //   parallel a0, unroll a0:4, vector a1             four rows in one pass
-//   parallel a0, vector a1, unroll a0:128           each vector of a1 walks along a0: where an access is dense along a0,
+//   parallel a0, vector a1, unroll a0:64            vectors of a1 walk along a0: where an access is dense along a0,
 //                                                   not a1, squares of it are turned in registers
 //   parallel a1, vector a0, a1:16384                a sum over a1: each thread sums pieces of 16384, a second kernel
 //                                                   adds the pieces up
@@ -31,7 +31,9 @@ struct Piece {
 
 struct LoopSchedule {
   std::vector<Piece> pieces;
-  std::vector<ValueId> streaming;  // results that are written past the caches
+  std::vector<ValueId> streaming = {};  // results that are written past the caches
+  std::vector<ValueId> scratch =
+      {};  // reused values that each thread keeps, a row at a time, instead of computing them again
   bool operator==(const LoopSchedule&) const = default;
 
   // The reduced axis whose pieces are summed on different threads; -1: none.

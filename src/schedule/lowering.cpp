@@ -269,6 +269,8 @@ Lane Lowering::emit_anew(ValueId id, const std::vector<Expr>& index) {
       if (found == reduced.end()) throw Refused{"a reduction is read before it ends"};
       return found->second;
     }
+    if (auto kept = scratch.find(id); kept != scratch.end() && level(id) < stage)
+      return builder_.load(kept->second, scratch_position);
     if (state.stored && level(id) < stage)
       return builder_.load(buffer_of(id, loop::BufferRole::Out), address(id, index));
   }
@@ -448,7 +450,7 @@ void Lowering::hoist(ValueId id, const std::vector<Expr>& index, const std::set<
   if (state.source != graph::kNoValue) {
     hoist(state.source, source_index(id, index), pending, seen);
   } else if (state.row->kind == ops::Kind::Pointwise) {
-    if (in_group(id) && state.stored && level(id) < stage) return;
+    if (in_group(id) && (state.stored || scratch.contains(id)) && level(id) < stage) return;
     for (size_t at = 0; at < state.node->args.size(); ++at)
       if (const auto* input = std::get_if<ValueId>(&state.node->args[at]))
         if (*input != graph::kNoValue && !state.row->ignores(state.row->schema.arguments[at].name))
@@ -481,8 +483,40 @@ int Lowering::extra_buffer(std::string name, Dtype dtype, loop::BufferRole role,
   return made;
 }
 
+namespace {
+
+void renumber(loop::Block& block, const std::vector<int32_t>& place) {
+  for (loop::Statement& statement : block) {
+    if (auto* inner = std::get_if<std::unique_ptr<loop::Loop>>(&statement))
+      renumber((*inner)->body, place);
+    else if (auto& op = std::get<loop::Op>(statement); op.buffer >= 0)
+      op.buffer = place[static_cast<size_t>(op.buffer)];
+  }
+}
+
+}  // namespace
+
+// Scratch comes last among the buffers; the launcher makes it, so it stands for no value.
+void Lowering::put_scratch_last() {
+  loop::Kernel& kernel = builder_.kernel();
+  std::vector<loop::Buffer> buffers;
+  std::vector<ValueId> values;
+  std::vector<int32_t> place(kernel.buffers.size());
+  for (bool last : {false, true})
+    for (size_t at = 0; at < kernel.buffers.size(); ++at) {
+      if ((kernel.buffers[at].role == loop::BufferRole::Scratch) != last) continue;
+      place[at] = static_cast<int32_t>(buffers.size());
+      buffers.push_back(kernel.buffers[at]);
+      if (!last) values.push_back(buffer_values_[at]);
+    }
+  kernel.buffers = std::move(buffers);
+  buffer_values_ = std::move(values);
+  renumber(kernel.body, place);
+}
+
 EmittedKernel Lowering::finish() {
   while (open_loops_ > 0) close();
+  if (!scratch.empty()) put_scratch_last();
   EmittedKernel emitted;
   emitted.kernel = builder_.finish();
   emitted.buffers = std::move(buffer_values_);

@@ -57,6 +57,8 @@ class Lowering {
   bool surveying = false;
   int stage = 0;
   std::map<ValueId, loop::Lane> reduced;  // results of ended reductions
+  std::map<ValueId, int> scratch;         // buffers of values that later stages read instead of computing them again
+  Expr scratch_position;                  // where the element at hand lies in them
 
   // ---- Elements
   // The coordinates at which a root of this group is made.
@@ -86,6 +88,7 @@ class Lowering {
   class SourceIndex;
   class ElementContext;
 
+  void put_scratch_last();
   Expr rebuild(Expr expr);
   loop::Lane number_lane(const Node& node, size_t at, const dispatch::Value& value, Dtype dtype);
   loop::Lane symbolic_lane(const Scalar& scalar, Dtype dtype);

@@ -51,6 +51,7 @@ class Survey {
     while (lowering_.open_loops() > 0) lowering_.close();
     // Accesses are taken down at the end: a scope's operations move while it grows.
     for (size_t stage = 0; stage < stages_.size(); ++stage) collect(stage);
+    for (const auto& each : reused_) nest_.reused.push_back(each.value);
     order_dimensions();
     merge_dimensions();
     nest_.pool = lowering_.builder().kernel().pool;
@@ -75,6 +76,12 @@ class Survey {
     for (Expr size : group_.domain) lowering_.coordinates.push_back(lowering_.open(lowering_.to_kernel(size), {}));
     survey.coordinates = lowering_.coordinates;
     for (ValueId root : group_.roots) {
+      if (!is_reused(root, stage)) continue;
+      const int32_t begin = lowering_.builder().kernel().value_count;
+      lowering_.emit_body(root, lowering_.own_index(root));
+      reused_.push_back({{root, stage, 0}, begin, lowering_.builder().kernel().value_count});
+    }
+    for (ValueId root : group_.roots) {
       if (lowering_.level(root) != stage) continue;
       if (lowering_.is_reduction(root)) {
         lowering_.emit(lowering_.reduction_source(root), lowering_.coordinates);
@@ -91,6 +98,28 @@ class Survey {
     survey.end = lowering_.builder().kernel().body.size();
   }
 
+  // Whether a root of this stage, without memory of its own, is read by a later one.
+  bool is_reused(ValueId id, int stage) {
+    if (!group_.has_reduction() || lowering_.level(id) != stage || !lowering_.over_full_domain(id) ||
+        lowering_.schedule().state(id).stored)
+      return false;
+    return std::any_of(group_.roots.begin(), group_.roots.end(), [&](ValueId other) {
+      return lowering_.level(other) > stage && (lowering_.over_full_domain(other) || lowering_.is_reduction(other)) &&
+             reads(other, id);
+    });
+  }
+  bool reads(ValueId from, ValueId wanted) const {
+    const ValueState& state = lowering_.schedule().state(from);
+    bool found = false;
+    if (!state.node) return false;
+    graph::each_reference(*state.node, [&](ValueId input) {
+      const ValueState& given = lowering_.schedule().state(input);
+      // What another root reads, that one keeps for itself.
+      found |= input == wanted || (!lowering_.schedule().is_input(given.base) && !given.root && reads(input, wanted));
+    });
+    return found;
+  }
+
   void collect(size_t stage) {
     const loop::Block& body = lowering_.builder().kernel().body;
     indirect_.clear();
@@ -104,6 +133,8 @@ class Survey {
     }
     const loop::Op& op = std::get<loop::Op>(statement);
     nest_.stages[stage].work += instructions(op);
+    for (auto& [reused, begin, end] : reused_)
+      if (op.result >= begin && op.result < end) reused.work += instructions(op);
     if (op.code == loop::OpCode::BindIndex) indirect_.insert(op.index.symbol_id());
     if (op.code != loop::OpCode::Load && op.code != loop::OpCode::Store) return;
     Access access;
@@ -190,6 +221,11 @@ class Survey {
   const Group& group_;
   Nest nest_;
   std::vector<StageSurvey> stages_;
+  struct Measured {
+    Reused value;
+    int32_t begin, end;  // values of the kernel that were made for it
+  };
+  std::vector<Measured> reused_;
   std::set<int32_t> indirect_;  // symbols that are bound to data
   std::vector<size_t> order_;
 };
@@ -223,6 +259,8 @@ std::string to_string(const Nest& nest) {
                         traits(access.dtype).brief, access.stage, access.kept_only ? " kept" : "",
                         access.indirect ? " indirect" : "", fmt::join(strides, ", "));
   }
+  for (const Reused& reused : nest.reused)
+    text += fmt::format("  reused v{} stage {} work {}\n", reused.value, reused.stage, reused.work);
   return text;
 }
 
@@ -310,6 +348,14 @@ Nest parse_nest(std::string_view text) {
       axis.dims = {nest.axes.size()};
       std::tie(axis.extent, axis.size) = sized(*nest.pool, line.rest());
       nest.axes.push_back(std::move(axis));
+    } else if (line.take("reused")) {
+      Reused reused;
+      reused.value = static_cast<ValueId>(line.numbered('v'));
+      line.expect("stage");
+      reused.stage = static_cast<int>(line.integer());
+      line.expect("work");
+      reused.work = static_cast<int>(line.integer());
+      nest.reused.push_back(reused);
     } else if (line.take("stage")) {
       Stage stage;
       line.integer();

@@ -46,11 +46,19 @@ struct Stage {
   bool full = false;  // writes or sums over the whole domain; false: over the kept axes alone
 };
 
+// A value over the whole domain that has no memory, and that later stages use again.
+struct Reused {
+  ValueId value = graph::kNoValue;
+  int stage = 0;  // the first that computes it
+  int work = 0;   // instructions of one element
+};
+
 struct Nest {
   std::shared_ptr<sym::ExprPool> pool;  // of extents and strides
   std::vector<NestAxis> axes;
   std::vector<Stage> stages;
   std::vector<Access> accesses;
+  std::vector<Reused> reused;
   std::vector<Expr> symbols;   // of the pool: sizes and strides that are passed at run time
   std::vector<Expr> integers;  // what they stand for in the graph
 

@@ -179,6 +179,22 @@ void take_rows_together(const Nest& nest, LoopSchedule& schedule) {
   }
 }
 
+// What is dear to compute is kept for the stages that use it again, if a row of it stays in a near cache.
+void keep_rows(const Nest& nest, LoopSchedule& schedule) {
+  double row = 1;
+  for (const NestAxis& axis : nest.axes)
+    if (axis.reduced) row *= static_cast<double>(axis.size);
+  double kept = 0;
+  for (const Reused& reused : nest.reused) {
+    if (reused.work < kDear || (kept + row * 8) > kSecondCache / 2) continue;
+    LoopSchedule with = schedule;
+    with.scratch.push_back(reused.value);
+    if (!legal(nest, with)) continue;
+    schedule = std::move(with);
+    kept += row * 8;
+  }
+}
+
 }  // namespace
 
 bool may_lack_threads(const Nest& nest) {
@@ -211,6 +227,7 @@ LoopSchedule choose(const Nest& nest, const std::vector<ValueId>& streaming) {
     if (!read) chosen.streaming.push_back(id);
   }
   take_rows_together(nest, chosen);
+  keep_rows(nest, chosen);
   return chosen;
 }
 

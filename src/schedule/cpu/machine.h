@@ -18,6 +18,7 @@ constexpr double kGatherLane = 1, kScatterLane = 1.5;
 constexpr double kFoldLanes = 14;       // lanes to one number
 constexpr double kAccumulatorFold = 2;  // one of 32 accumulators in memory
 constexpr double kLoopStart = 4;
+constexpr int kDear = 8;                // instructions above which a value is kept rather than computed again
 constexpr double kFork = 6000;          // waking threads
 constexpr double kSecondKernel = 1500;  // of a split sum
 constexpr double kColumns = 64;         // the least that a thread takes of a loop with lanes

@@ -59,6 +59,7 @@ Nest softmax_rows() {
   load v0 f32 stage 1 [100000, 1]
   load v0 f32 stage 2 [100000, 1]
   store v1 f32 stage 2 [100000, 1]
+  reused v5 stage 1 work 15
 )");
 }
 
@@ -85,6 +86,7 @@ TEST(LoopSchedule, LegalOnes) {
   for (const char* text : {"a0, a1, vector a2", "parallel a1, parallel a0, a1:4, vector a2", "vector a0, a1, a2"})
     EXPECT_EQ(why_not(batch_sum(), text), "") << text;
   EXPECT_EQ(why_not(transpose(), "parallel a0, vector a1, unroll a0:64, stream v1"), "");
+  EXPECT_EQ(why_not(softmax_rows(), "parallel a0, vector a1, keep v5"), "");
   EXPECT_EQ(why_not(scaled_rows(), "parallel a0, unroll a0:2, vector a1, stream v2"), "");
 }
 
@@ -125,6 +127,9 @@ TEST(LoopSchedule, RefusalsSayWhy) {
       {scaled_rows(), "a0, unroll a0:10, vector a1", "unroll a0:10: expected 2 to 8 copies"},
       {scaled_rows(), "a0, vector a1, unroll a1:16", "lanes along a1 do not walk along it, too"},
       {scaled_rows(), "a0, unroll a0:2, a1", "unroll a0 does not stand next to the lanes"},
+      {softmax_rows(), "parallel a0, vector a1, keep v1", "v1 is not used again: it is not kept in scratch"},
+      {softmax_rows(), "parallel vector a0, a1, keep v5", "v5 is kept a row at a time, and lanes go across rows"},
+      {softmax_rows(), "parallel a1, a0, vector a1:1024, keep v5", "v5 is kept a row at a time, and rows are split"},
       {softmax_rows(), "parallel a1, a0, vector a1:1024", "stage 1 needs the whole sum over a1: it is not split"},
   };
   for (const auto& each : cases) EXPECT_EQ(why_not(each.nest, each.schedule), each.why) << each.schedule;

@@ -70,7 +70,7 @@ Program random_program(Engine& engine) {
   for (int64_t dim = 0; dim < rank; ++dim)
     if (chance(engine, 0.6)) dims.push_back(dim);
   if (dims.empty()) dims.push_back(rank - 1);
-  const int64_t kind = pointwise ? pick(engine, 2) : 2 + pick(engine, 6);
+  const int64_t kind = pointwise ? pick(engine, 2) : 2 + pick(engine, 7);
   const bool keep = chance(engine, 0.5);
   auto body = [=](Tensor x, Tensor y) -> std::vector<Tensor> {
     switch (kind) {
@@ -81,6 +81,10 @@ Program random_program(Engine& engine) {
       case 4: return {(x - x.amax(dims, true)).sum(dims, keep)};
       case 5: return {(x + y).sum(dims, true) * 2, x.amin(dims, false)};
       case 6: return {x - (x * y).sum(dims, true)};
+      case 7: {
+        Tensor again = (x * y - x) * x;
+        return {again - again.sum(dims, true)};
+      }
       default: return {x.sum(dims, true) + y.sum(dims, true), x + 1};
     }
   };
@@ -101,8 +105,8 @@ Program random_program(Engine& engine) {
 // ---- Schedules
 
 struct Counts {
-  int reordered = 0, tiled = 0, collapsed = 0, kept_lanes = 0, reduced_lanes = 0, unrolled = 0, along = 0, split = 0,
-      streamed = 0, symbolic = 0, tails = 0;
+  int kept = 0, reordered = 0, tiled = 0, collapsed = 0, kept_lanes = 0, reduced_lanes = 0, unrolled = 0, along = 0,
+      split = 0, streamed = 0, symbolic = 0, tails = 0;
 };
 
 LoopSchedule random_schedule(Engine& engine, const Nest& nest) {
@@ -168,6 +172,8 @@ LoopSchedule random_schedule(Engine& engine, const Nest& nest) {
                                     [&](const Access& other) { return other.value == access.value && !other.store; });
       if (access.store && !read && schedule.streaming.empty()) schedule.streaming.push_back(access.value);
     }
+  for (const Reused& reused : nest.reused)
+    if (chance(engine, 0.8)) schedule.scratch.push_back(reused.value);
   return schedule;
 }
 
@@ -190,6 +196,7 @@ void count(const Nest& nest, const LoopSchedule& schedule, Counts& counts) {
   counts.collapsed += parallel > 1;
   counts.split += schedule.split_axis(nest) >= 0;
   counts.streamed += !schedule.streaming.empty();
+  counts.kept += !schedule.scratch.empty();
   bool symbolic = false, tail = false;
   for (const NestAxis& axis : nest.axes) {
     symbolic |= !axis.extent.is_constant();
@@ -248,6 +255,16 @@ class Runner {
     }
     std::vector<int64_t> integers;
     for (Expr expr : emitted.integers) integers.push_back(hint(expr));
+    // Scratch comes behind.
+    std::vector<int64_t> symbols(static_cast<size_t>(emitted.kernel.pool->symbol_count()));
+    for (size_t at = 0; at < integers.size(); ++at)
+      symbols[static_cast<size_t>(emitted.kernel.integers[at].symbol_id())] = integers[at];
+    std::vector<std::vector<std::byte>> scratch;
+    for (size_t at = emitted.buffers.size(); at < emitted.kernel.buffers.size(); ++at) {
+      const loop::Buffer& buffer = emitted.kernel.buffers[at];
+      scratch.emplace_back(static_cast<size_t>(sym::evaluate(buffer.extent, symbols) * size_of(buffer.dtype)) + 64);
+      buffers.push_back(scratch.back().data());
+    }
     int64_t failed = -1;
     const int64_t extent = loop::parallel_extent(emitted.kernel, integers);
     if (bits == 0) {
@@ -368,6 +385,7 @@ TEST(RandomSchedules, HoldEveryPrimitiveAndEveryBreachIsRefused) {
   EXPECT_GE(counts.along, 500);
   EXPECT_GE(counts.split, 500);
   EXPECT_GE(counts.streamed, 500);
+  EXPECT_GE(counts.kept, 100);
   EXPECT_GE(counts.symbolic, 500);
   EXPECT_GE(counts.tails, 500);
 }
