@@ -14,7 +14,7 @@ namespace examples {
 
 struct Arguments {
   int64_t steps;
-  std::string path;  // of the user's data, if there is any
+  std::string path;                              // of the user's data, if there is any
   std::shared_ptr<tenon::SetStance> eager = {};  // while it lives, compiled functions run as they are written
 };
 
