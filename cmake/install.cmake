@@ -6,6 +6,8 @@ install(DIRECTORY include/tenon ${TENON_GENERATED_DIR}/include/tenon DESTINATION
   FILES_MATCHING PATTERN *.h)
 install(DIRECTORY compat/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tenon_torch FILES_MATCHING PATTERN *.h)
 if(TARGET tenon_tool)
+  # The tool finds its library wherever both are put.
+  set_target_properties(tenon_tool PROPERTIES INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
   install(TARGETS tenon_tool RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
 

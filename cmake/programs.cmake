@@ -23,6 +23,7 @@ foreach(source IN LISTS sources)
   tenon_program(example_${name} ${source})
   set_target_properties(example_${name} PROPERTIES
     RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/examples OUTPUT_NAME ${name})
+  target_compile_definitions(example_${name} PRIVATE TENON_DOCS="${PROJECT_SOURCE_DIR}/docs")
 endforeach()
 
 file(GLOB sources CONFIGURE_DEPENDS bench/*.cpp)

@@ -112,6 +112,21 @@ target_precompile_headers(tests_examples REUSE_FROM tests_shared-O0)
 add_test(NAME examples COMMAND tests_examples --gtest_brief=1)
 set_tests_properties(examples PROPERTIES LABELS examples TIMEOUT 600 ENVIRONMENT "${TENON_TEST_ENVIRONMENT}")
 
+# The programs of these pages, as they stand there.
+foreach(page getting_started from_pytorch)
+  set(source ${examples_dir}/page_${page}.cpp)
+  add_custom_command(OUTPUT ${source}
+    COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/tools/page ${PROJECT_SOURCE_DIR}/docs/${page}.md --out ${source}
+    DEPENDS ${PROJECT_SOURCE_DIR}/tools/page ${PROJECT_SOURCE_DIR}/docs/${page}.md
+    COMMENT "The program of docs/${page}.md" VERBATIM)
+  tenon_program(page_${page} ${source})
+  target_compile_options(page_${page} PRIVATE -O0)
+  set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "-Wno-shadow;-Wno-unused")
+  file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/pages)
+  add_test(NAME page_${page} COMMAND page_${page} WORKING_DIRECTORY ${PROJECT_BINARY_DIR}/pages)
+  set_tests_properties(page_${page} PROPERTIES LABELS examples TIMEOUT 600 ENVIRONMENT "${TENON_TEST_ENVIRONMENT}")
+endforeach()
+
 # `make seeds` builds this, whether or not a seed has a test yet.
 add_custom_target(tests_seeds_if_any)
 if(TARGET tests_seeds)
@@ -139,6 +154,7 @@ tenon_repository_test(mutants_test ${PROJECT_SOURCE_DIR}/tests/tools/mutants_tes
 tenon_repository_test(setup_test ${PROJECT_SOURCE_DIR}/tests/tools/setup_test.py)
 tenon_repository_test(bench_report_test ${PROJECT_SOURCE_DIR}/tests/tools/bench_test.py $<TARGET_FILE:tenon_bench>)
 tenon_repository_test(demo_test ${PROJECT_SOURCE_DIR}/tests/tools/demo_test.py $<TARGET_FILE:demo>)
+tenon_repository_test(programs_test ${PROJECT_SOURCE_DIR}/tests/tools/programs_test.py ${PROJECT_BINARY_DIR}/examples)
 tenon_repository_test(tenon_tool_test ${PROJECT_SOURCE_DIR}/tests/tools/tenon_test.py $<TARGET_FILE:tenon_tool>)
 
 # An outside project builds against an installed copy. (A sanitized library would need a sanitized program.)

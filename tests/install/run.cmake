@@ -19,3 +19,8 @@ must_run(${consumer}/consumer)
 if(NOT output MATCHES "expected a negative sum, got 332833500")
   message(FATAL_ERROR "The outside program printed:\n${output}")
 endif()
+# The installed tool, with nothing but its own folder to look for the library in.
+must_run(${CMAKE_COMMAND} -E env --unset=LD_LIBRARY_PATH ${prefix}/bin/tenon --help)
+if(NOT output MATCHES "usage")
+  message(FATAL_ERROR "The installed tool printed:\n${output}")
+endif()
