@@ -1,7 +1,7 @@
 // Tensors as text: `x.str()`, `std::cout << x`, `fmt::print("{}", x)`.
 //
-//   tensor([[1.0000, 0.5000, 0.2500],
-//           [1.0000, 2.0000, 4.0000]], dtype=float32)
+// | tensor([[1.0000, 0.5000, 0.2500],
+// |         [1.0000, 2.0000, 4.0000]], dtype=float32)
 //
 // Columns are aligned, reals have four digits, or an exponent if some of them need it; a tensor of more than a thousand
 // elements shows its edges. Behind the values: dtype, the device if it is not the CPU, and whether it requires grad.

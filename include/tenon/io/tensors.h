@@ -1,8 +1,8 @@
 // Named tensors in files. Which format is meant, the file's name says:
 //
-//   .safetensors   read and written; tensors look into the file and are not copied (io/safetensors.h)
-//   .npz, .npy     read and written; NumPy's (io/numpy.h)
-//   .pt, .pth      read; what `torch.save(model.state_dict(), …)` writes (io/pytorch.h)
+// - .safetensors: read and written; tensors look into the file and are not copied (io/safetensors.h)
+// - .npz, .npy: read and written; NumPy's (io/numpy.h)
+// - .pt, .pth: read; what `torch.save(model.state_dict(), …)` writes (io/pytorch.h)
 //
 // A file is written under another name and renamed when it is complete: there is never half of one. What a file says
 // about itself is believed only after it is checked; one that contradicts itself is a ValueError that names the file
