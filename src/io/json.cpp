@@ -2,6 +2,7 @@
 
 #include <tenon/support/error.h>
 
+#include <optional>
 #include <set>
 
 namespace tenon::io {

@@ -125,7 +125,7 @@ def main():
         with torch.no_grad():
             for key, tensor in network.state_dict().items():
                 if tensor.is_floating_point():
-                    low, high = (0.5, 1.5) if key.endswith("running_var") or key.endswith("ln_f.weight") else (-0.4, 0.4)
+                    low, high = (0.5, 1.5) if key.endswith(("running_var", "ln_f.weight")) else (-0.4, 0.4)
                     tensor.copy_(draw(key, tuple(tensor.shape), low, high))
             output = network(argument)
         torch.save({"state": network.state_dict(), "input": argument, "output": output}, OUT / f"{name}.pt")
