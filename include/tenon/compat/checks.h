@@ -19,7 +19,7 @@ using NotImplementedError = tenon::NotImplementedError;
 template <typename... Words>
 std::string str(const Words&... words) {
   std::ostringstream out;
-  (out << ... << words);
+  static_cast<void>((out << ... << words));  // without words, nothing
   return out.str();
 }
 
