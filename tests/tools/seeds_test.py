@@ -59,7 +59,7 @@ class Seeds(unittest.TestCase):
 
     def test_says_what_cases_wait_for(self):
         output = self.count()
-        self.assertIn("waiting for opcheck:\n    TestCustomOpTesting.", output)
+        self.assertIn("waiting for a GPU:\n    TestCustomOp.impl_separate", output)
         self.assertIn("waiting for a GPU:\n", output)
         passed = self.count(suite("MiniOpTest", test("dont_generate", "custom_ops_a_test.cpp")))
         self.assertIn("no longer waiting:\n    MiniOpTest.dont_generate\n", passed)
