@@ -61,8 +61,14 @@ class Seeds(unittest.TestCase):
         output = self.count()
         self.assertIn("waiting for a GPU:\n    TestCustomOp.impl_separate", output)
         self.assertIn("waiting for a GPU:\n", output)
-        passed = self.count(suite("MiniOpTest", test("dont_generate", "custom_ops_a_test.cpp")))
-        self.assertIn("no longer waiting:\n    MiniOpTest.dont_generate\n", passed)
+        passed = self.count(suite("TestCustomOp", test("impl_separate", "custom_ops_a_test.cpp")))
+        self.assertIn("no longer waiting:\n    TestCustomOp.impl_separate\n", passed)
+
+    def test_generated_checks_are_no_cases(self):
+        output = self.count(suite("MiniOpTest", test("mm", "custom_ops_a_test.cpp"),
+                                  test("test_schema__mm", "custom_ops_a_test.cpp")))
+        self.assertIn("004 1/148", output.splitlines()[-1])
+        self.assertNotIn("schema__mm", output)
 
     def test_a_disabled_case_does_not_count(self):
         row = test("basic", "compiled_autograd_a_test.cpp", result="SUPPRESSED")
