@@ -71,12 +71,14 @@ TEST_P(CheckedRow, is_registered_well) {
   EXPECT_GT(checked, 0u) << "no sample for " << row.schema.str();
 }
 
-INSTANTIATE_TEST_SUITE_P(Table, CheckedRow, testing::ValuesIn(rows()), [](const auto& each) {
-  std::string name = each.param->op->name();
+std::string test_name(const testing::TestParamInfo<const ops::Row*>& row) {
+  std::string name = row.param->op->name();
   for (char& letter : name)
     if (!std::isalnum(static_cast<unsigned char>(letter))) letter = '_';
   return name;
-});
+}
+
+INSTANTIATE_TEST_SUITE_P(Table, CheckedRow, testing::ValuesIn(rows()), test_name);
 
 }  // namespace
 }  // namespace tenon::test

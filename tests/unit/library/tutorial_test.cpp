@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include <tenon/library/custom_op.h>
+#include <tenon/opcheck/suite.h>
 #include <tenon/tenon.h>
 
 using namespace tenon;
@@ -44,6 +45,19 @@ TEST(Tutorial, one_function) {
   EXPECT_EQ(y.item<double>(), 9);
   EXPECT_EQ(x.grad().sum().item<double>(), 3 + 12);
 }
+
+TEST(Tutorial, checked) {
+  auto cube = make_cube();
+  library::opcheck(cube, {randn({3}).set_requires_grad()});  // an OpCheckError says what is wrong
+  library::opcheck(cube);                                    // with arguments made from the schema
+}
+
+class MySuite : public testing::Test {};
+TEST_F(MySuite, small) { make_cube()(ones({2})); }
+TEST_F(MySuite, odd) { EXPECT_THROW(make_cube()(tensor({1, 2})), Error); }
+
+OPCHECK_DONT_GENERATE(MySuite, odd, "calls it with arguments that it refuses")
+OPCHECK_SUITE(MySuite, "tutorial")
 
 TEST(Tutorial, compiled) {
   auto cube = make_cube();
