@@ -134,7 +134,7 @@ Tensors differentiate_again(const detail::Checkpointed& function, const Tensors&
                             const CheckpointOptions& options, const RandomState& random) {
   const RunningWalk* walk = current_walk();
   TENON_CHECK(!walk || !walk->plan.selective,
-              "[checkpoint] Checkpointing is not compatible with .grad() or when an `inputs` parameter is passed to "
+              "[checkpoint] torch.utils.checkpoint is incompatible with .grad() or passing an `inputs` parameter to "
               ".backward(): use use_reentrant = false");
   Tensors leaves = detached(inputs), outputs, with;
   {

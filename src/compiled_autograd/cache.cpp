@@ -77,12 +77,15 @@ std::optional<std::vector<Tensor>> Cache::run(const autograd::Walk& walk, bool v
 }
 
 std::shared_ptr<Cache::Entry> Cache::find(const Description& description, bool verbose) {
-  std::string key = description.key;
-  if (options_.dynamic == Dynamic::Off)
+  std::string with_numbers;
+  if (options_.dynamic == Dynamic::Off) {
+    with_numbers = description.key;
     for (const Description::Number& number : description.numbers)
-      key.append(reinterpret_cast<const char*>(&number.bits), sizeof number.bits);
+      with_numbers.append(reinterpret_cast<const char*>(&number.bits), sizeof number.bits);
+  }
   std::lock_guard lock(mutex_);
-  std::shared_ptr<Entry>& entry = entries_[std::move(key)];
+  // A key of a large walk is long: it is copied for a new one alone.
+  std::shared_ptr<Entry>& entry = entries_[with_numbers.empty() ? description.key : with_numbers];
   if (!entry) {
     note_new(description, verbose);
     entry = std::make_shared<Entry>();

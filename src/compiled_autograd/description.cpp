@@ -109,6 +109,10 @@ Description describe(autograd::RunningWalk& running) {
     describer.fixed(to == autograd::WalkPlan::kNone ? ~uint64_t{0}
                                                     : static_cast<uint64_t>(step_of[to]) << 32 | edge.input_nr);
   };
+  made.steps.reserve(order.size());
+  made.key.reserve(order.size() * 256);
+  made.numbers.reserve(order.size() * 8);
+  made.tensors.reserve(order.size() * 2);
   made.roots = walk.roots.size();
   describer.fixed(static_cast<uint64_t>(walk.create_graph) | static_cast<uint64_t>(walk.accumulate) << 1);
   describer.fixed(walk.roots.size());

@@ -232,17 +232,9 @@ const TensorHooks* leaf_hooks(const Node& node) {
   return meta ? meta->hooks.get() : nullptr;
 }
 
-constexpr size_t kOfLeaf = ~size_t{0};
-
-// The hooks of a tensor as they are now.
-const TensorHooks* find_hooks(const Node& node, size_t ordinal) {
-  if (ordinal == kOfLeaf) return leaf_hooks(node);
-  return ordinal < node.tensor_hooks().size() ? node.tensor_hooks()[ordinal].second.get() : nullptr;
-}
-
 }  // namespace
 
-// Hooks are numbered per tensor, and a graph of one walk serves others: by position, then.
+// A graph of one walk serves others, whose hooks have numbers of their own: they are known by position.
 Ref<TensorHooks> Replay::hooks_of(const TensorHooks& real, size_t step, size_t ordinal) {
   auto made = make_ref<TensorHooks>();
   for (size_t at = 0; at < real.entries.size(); ++at) {
@@ -254,11 +246,9 @@ Ref<TensorHooks> Replay::hooks_of(const TensorHooks& real, size_t step, size_t o
         [this, step, ordinal, at](const Tensor& gradient) {
           return act("a hook is called with a gradient", {gradient}, step, true,
                      [step, ordinal, at](Run& run, Tensors given) {
-                       const TensorHooks* hooks = find_hooks(run.node(step), ordinal);
                        run.walk.running = &run.node(step);
-                       // It may have been removed in the meantime.
-                       if (!hooks || at >= hooks->entries.size()) return given;
-                       autograd::TensorHook hook = hooks->entries[at].hook;
+                       autograd::TensorHook hook = run.tensor_hook(step, ordinal, at);
+                       if (!hook) return given;
                        Tensor replaced = hook(given[0]);
                        return Tensors{replaced.defined() ? replaced : given[0]};
                      })[0];
@@ -274,7 +264,7 @@ void Replay::add_hooks(Node& made, size_t step) {
     if (const auto& [nr, hooks] = real.tensor_hooks()[at]; !hooks->entries.empty())
       made.add_tensor_hooks(nr, hooks_of(*hooks, step, at));
   if (const TensorHooks* hooks = leaf_hooks(real); hooks && !hooks->entries.empty())
-    made.add_tensor_hooks(0, hooks_of(*hooks, step, kOfLeaf));
+    made.add_tensor_hooks(0, hooks_of(*hooks, step, Run::kOfLeaf));
   // Retained gradients see what all hooks have left.
   bool keeps_them_itself = run_.description.steps[step].opaque || !run_.description.steps[step].runs;
   for (const auto& [nr, tensor] : real.retained()) {
@@ -299,8 +289,8 @@ void Replay::add_hooks(Node& made, size_t step) {
           act("a hook is called before a node runs", gradients, step, true, [step, at](Run& run, Tensors given) {
             Node& node = run.node(step);
             run.walk.running = &node;
-            if (at >= node.pre_hooks().size()) return given;
-            autograd::PreHook hook = node.pre_hooks()[at].hook;
+            autograd::PreHook hook = run.pre_hook(step, at);
+            if (!hook) return given;
             size_t expected = given.size();
             hook(given);
             TENON_CHECK(given.size() == expected, "[backward] a hook of {} left {} gradients, expected {}", node.name(),
@@ -324,8 +314,8 @@ void Replay::add_hooks(Node& made, size_t step) {
                       run.walk.running = &node;
                       Tensors came(given.begin() + static_cast<ptrdiff_t>(count), given.end());
                       given.resize(count);
-                      if (at >= node.post_hooks().size()) return given;
-                      autograd::PostHook hook = node.post_hooks()[at].hook;
+                      autograd::PostHook hook = run.post_hook(step, at);
+                      if (!hook) return given;
                       hook(given, came);
                       TENON_CHECK(given.size() == count, "[backward] a hook of {} left {} gradients, expected {}",
                                   node.name(), given.size(), count);

@@ -3,6 +3,8 @@
 
 #include "description.h"
 
+#include <map>
+
 namespace tenon::compiled_autograd {
 
 class Run {
@@ -15,10 +17,20 @@ class Run {
   static Run& current();
   autograd::Node& node(size_t step) const { return *description.steps[step].node; }
 
+  // The hooks of a step as they were when the first of them was called: one may remove others, or itself. Of tensors:
+  // by their place among those of the node, `kOfLeaf` for a leaf's own.
+  static constexpr size_t kOfLeaf = ~size_t{0};
+  autograd::TensorHook tensor_hook(size_t step, size_t ordinal, size_t at);
+  autograd::PreHook pre_hook(size_t step, size_t at);
+  autograd::PostHook post_hook(size_t step, size_t at);
+
   autograd::RunningWalk& walk;
   Description& description;
 
  private:
+  std::map<std::pair<size_t, size_t>, std::vector<autograd::TensorHooks::Entry>> tensor_hooks_;
+  std::map<size_t, std::vector<autograd::HookEntry<autograd::PreHook>>> pre_hooks_;
+  std::map<size_t, std::vector<autograd::HookEntry<autograd::PostHook>>> post_hooks_;
   Run* before_;
   static thread_local Run* current_;
 };
