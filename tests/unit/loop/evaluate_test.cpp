@@ -229,8 +229,8 @@ TEST(Evaluate, CastsToFloats) {
 }
 
 TEST(Evaluate, Reductions) {
-  const auto reduced = [](ReduceKind kind, Dtype dtype, std::vector<double> values) {
-    Reduction reduction(kind, dtype);
+  const auto reduced = [](ReduceKind kind, Dtype dtype, std::vector<double> values, bool pairwise = false) {
+    Reduction reduction(kind, dtype, pairwise);
     for (double value : values) reduction.add(round_to(Number::of(value), dtype));
     return reduction.result().to_real();
   };
@@ -244,8 +244,13 @@ TEST(Evaluate, Reductions) {
   EXPECT_EQ(Reduction(ReduceKind::Max, kInt64).result().integer, INT64_MIN);
   EXPECT_EQ(Reduction(ReduceKind::Min, kInt64).result().integer, INT64_MAX);
   EXPECT_EQ(reduced(ReduceKind::Sum, kInt8, {100, 100}), -56);
-  // Each number has an accumulator of its own: 1 takes 3 before 0 takes 1, so that the small ones meet first.
+  // The order shows in what is rounded away: the third accumulator goes to the first, the fourth to the second.
+  EXPECT_EQ(reduced(ReduceKind::Sum, kFloat32, {16777216, 1, 1}), 16777216);
   EXPECT_EQ(reduced(ReduceKind::Sum, kFloat32, {16777216, 1, 0, 1}), 16777218);
+  EXPECT_EQ(reduced(ReduceKind::Sum, kFloat32, {16777216, 1, 1}, true), 16777216);
+  EXPECT_EQ(reduced(ReduceKind::Sum, kFloat32, {16777216, 0, 1, 1}, true), 16777218);
+  EXPECT_EQ(reduced(ReduceKind::Sum, kFloat32, {0, 0, 0, 16777216, 1, 1}, true), 16777218);
+  EXPECT_EQ(reduced(ReduceKind::Sum, kFloat32, {}, true), 0);
   EXPECT_TRUE(std::isnan(reduced(ReduceKind::Max, kFloat32, {1, kNan, 2})));
   EXPECT_TRUE(std::isnan(reduced(ReduceKind::Min, kFloat64, {kNan, 1})));
   EXPECT_EQ(reduced(ReduceKind::Any, kBool, {0, 1, 0}), 1);

@@ -70,7 +70,7 @@ Program random_program(Engine& engine) {
   for (int64_t dim = 0; dim < rank; ++dim)
     if (chance(engine, 0.6)) dims.push_back(dim);
   if (dims.empty()) dims.push_back(rank - 1);
-  const int64_t kind = pointwise ? pick(engine, 2) : 2 + pick(engine, 7);
+  const int64_t kind = pointwise ? pick(engine, 2) : chance(engine, 0.4) ? 7 : 2 + pick(engine, 7);
   const bool keep = chance(engine, 0.5);
   auto body = [=](Tensor x, Tensor y) -> std::vector<Tensor> {
     switch (kind) {
@@ -155,7 +155,7 @@ LoopSchedule random_schedule(Engine& engine, const Nest& nest) {
     if (!tiled && axis != pieces.back().axis)
       pieces.push_back({axis, kAlong[pick(engine, std::size(kAlong))], Role::Unroll});
   }
-  if (!inner.empty() && chance(engine, 0.5)) {
+  if (!inner.empty() && chance(engine, 0.6)) {
     const bool blocks = inner.size() == 1 && nest.stages[0].ordered > 0;
     inner[0].factor = (blocks ? loop::kBlock : 1) << pick(engine, 3);
     pieces.insert(pieces.begin(), Piece{inner[0].axis, 0, Role::Parallel});
@@ -385,7 +385,7 @@ TEST(RandomSchedules, HoldEveryPrimitiveAndEveryBreachIsRefused) {
   EXPECT_GE(counts.along, 500);
   EXPECT_GE(counts.split, 500);
   EXPECT_GE(counts.streamed, 500);
-  EXPECT_GE(counts.kept, 100);
+  EXPECT_GE(counts.kept, 500);
   EXPECT_GE(counts.symbolic, 500);
   EXPECT_GE(counts.tails, 500);
 }
