@@ -14,8 +14,9 @@ namespace tenon::autograd {
 
 // What is raised where a gradient reaches an operator that has no derivative.
 //
+//   Tensor w = ones({3}).set_requires_grad();
 //   try {
-//     x.sum().backward();
+//     (w * 2).sum().backward();
 //   } catch (const autograd::NoDerivative& error) {
 //     std::string advice = error.what();
 //   }

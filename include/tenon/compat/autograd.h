@@ -76,7 +76,9 @@ class Function {
       variable_list made = T::backward(&seen, at::compat::wrap(gradients));
       return at::compat::plain(made);
     };
-    auto node = tenon::make_ref<inner::FunctionNode>(name, backward);
+    static const uint64_t kind = inner::detail::TraceableFunction<T> ? inner::new_kind() : 0;
+    static const std::string node_name = inner::detail::node_name_of(name);
+    auto node = tenon::make_ref<inner::FunctionNode>(node_name, backward, kind);
     node->connect(arguments, std::move(counts));
     std::vector<tenon::Tensor> results;
     {
@@ -89,7 +91,7 @@ class Function {
       }
     }
     if (recorded && inner::detail::is_captured()) {
-      static const tenon::dispatch::OperatorRef op = inner::detail::make_function_operator(name, backward);
+      static const tenon::dispatch::OperatorRef op = inner::detail::make_function_operator(name, backward, kind);
       inner::detail::finish_in_graph(*op, *node, arguments, results);
     } else if (recorded) {
       node->finish(arguments, results);
