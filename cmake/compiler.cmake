@@ -46,6 +46,9 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     -Werror -Wno-array-bounds -Wno-restrict -Wno-stringop-overflow -Wno-stringop-overread -Wno-maybe-uninitialized)
 endif()
 
+# An index past the end of a vector ends the program, also where the memory behind it belongs to the vector.
+target_compile_definitions(tenon_flags INTERFACE $<$<NOT:$<CONFIG:Release>>:_GLIBCXX_ASSERTIONS>)
+
 if(TENON_SANITIZE STREQUAL "address")
   set(sanitizer -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
 elseif(TENON_SANITIZE STREQUAL "thread")

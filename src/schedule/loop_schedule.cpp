@@ -86,11 +86,12 @@ int LoopSchedule::split_axis(const Nest& nest) const {
 
 Decision legal(const Nest& nest, const LoopSchedule& schedule) {
   const auto count = static_cast<int>(nest.axes.size());
+  for (const Piece& piece : schedule.pieces)
+    if (piece.axis < 0 || piece.axis >= count) return Decision::forbid("there is no a{}", piece.axis);
   bool parallel = true;
   int vectors = 0;
   for (size_t at = 0; at < schedule.pieces.size(); ++at) {
     const Piece& piece = schedule.pieces[at];
-    if (piece.axis < 0 || piece.axis >= count) return Decision::forbid("there is no a{}", piece.axis);
     if (piece.parallel() && !parallel) return Decision::forbid("a{} is parallel inside a loop that is not", piece.axis);
     parallel &= piece.parallel();
     if (piece.parallel() && piece.factor > 0)
