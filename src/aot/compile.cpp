@@ -130,6 +130,9 @@ std::vector<Value> run_wrapped(const std::shared_ptr<State>& state, std::span<co
     // A write that autograd does not see leaves a view its history, which is the one that the results lead to.
     if (is_current) autograd::meta_of(input)->view->version = input.version();
   }
+  if (node && !state->refuse_double_backward)
+    for (const Junction& junction : joint.junctions)
+      node->save_junction(results[static_cast<size_t>(joint.tangents[static_cast<size_t>(junction.tangent)])].tensor());
   for (size_t at = 0; node && at < joint.forward_outputs; ++at)
     node->watch(at, at < joint.mutated.size() ? inputs[static_cast<size_t>(joint.mutated[at])] : results[at].tensor());
   // A view of an input that autograd does not see as one has a history of its own.

@@ -116,8 +116,14 @@ std::vector<Tensor> CompiledNode::apply(std::vector<Tensor> gradients) {
   if (!any || !autograd::grad_enabled() || !has_history(gradients)) return apply_once(gradients);
   if (state_->refuse_double_backward) return apply_refusing_more(gradients);
   // Eager computes the gradient from that very result, so that the next derivative goes through its hooks once more.
+  auto is_junction = [&](uint32_t nr) {
+    for (size_t at = 0; at < junctions_.size(); ++at)
+      if (state_->joint.junctions[at].tangent == static_cast<int32_t>(nr)) return junctions_[at].intact();
+    return false;
+  };
   for (const auto& [nr, hooks] : tensor_hooks())
-    TENON_CHECK(hooks->entries.empty() || !state_->joint.outputs_kept[static_cast<size_t>(state_->joint.tangents[nr])],
+    TENON_CHECK(hooks->entries.empty() || is_junction(nr) ||
+                    !state_->joint.outputs_kept[static_cast<size_t>(state_->joint.tangents[nr])],
                 "[backward] a hook is set on a result of {} from which its own gradient is computed, and that gradient "
                 "is to be differentiated: set the hook on a copy of the result, clone()",
                 name());
@@ -165,6 +171,7 @@ std::vector<Tensor> CompiledNode::apply_once(const std::vector<Tensor>& gradient
 GradientLevel CompiledNode::level_for(const std::vector<Tensor>& gradients) const {
   GradientLevel level;
   level.are_dense = state_->joint.are_dense;
+  for (const autograd::SavedTensor& junction : junctions_) level.junctions.push_back(junction.intact());
   for (const Tensor& gradient : gradients) {
     level.given.push_back(gradient.defined());
     level.requires_grad.push_back(gradient.defined() && autograd::grad_enabled() && gradient.requires_grad());
@@ -181,6 +188,12 @@ std::vector<Tensor> CompiledNode::run_differentiated(const std::vector<Tensor>& 
                                                      bool history) const {
   std::vector<Tensor> inputs;
   for (const Primal& primal : primals_) inputs.push_back(unpack(primal));
+  for (size_t at = 0; at < junctions_.size(); ++at)
+    if (level.junctions[at])
+      inputs.push_back(junctions_[at].unpack(name(), [&] {
+        return autograd::Edge{Ref<autograd::Node>(const_cast<CompiledNode*>(this)),
+                              static_cast<uint32_t>(state_->joint.junctions[at].tangent)};
+      }));
   for (size_t at = 0; at < gradients.size(); ++at)
     if (level.given[at]) inputs.push_back(as_traced(gradients[at], at));
   std::shared_ptr<State> next = state_->differentiated(level, history, symbols_);
@@ -227,6 +240,7 @@ bool CompiledNode::is_partial(uint32_t input_nr, const std::vector<Tensor>& grad
 void CompiledNode::release_saved() {
   saved_.clear();
   primals_.clear();
+  junctions_.clear();
   watched_.clear();
   alive_ = false;
 }

@@ -19,7 +19,10 @@ class CompiledNode final : public autograd::Node {
   // Before the function's writes land in its inputs.
   void save(std::span<const Tensor> inputs, std::span<dispatch::Value> forward_results);
 
-  // After them: results that eager keeps may not be changed before their gradients are computed.
+  // After them, for each of the joint graph's junctions.
+  void save_junction(const Tensor& result) { junctions_.push_back(autograd::SavedTensor::output(result)); }
+
+  // Results that eager keeps may not be changed before their gradients are computed.
   void watch(size_t forward_output, const Tensor& tensor);
 
   std::vector<Tensor> apply(std::vector<Tensor> gradients) override;
@@ -56,6 +59,7 @@ class CompiledNode final : public autograd::Node {
   std::vector<Draw> draws_;
   std::vector<autograd::SavedTensor> saved_;
   std::vector<Primal> primals_;  // by input, where gradients are computed from it
+  std::vector<autograd::SavedTensor> junctions_;
   struct Watched {
     size_t forward_output;
     Ref<Version> version;

@@ -67,7 +67,7 @@ void ResultPlanner::plan(const std::vector<dispatch::Value>& results, const std:
       plan.index = remade(outer);
       plan.kind = OutputPlan::Kind::ViewOfOutput;
     } else if (plan.same_as < 0) {
-      plan_tensor(outer, plan);
+      plan_tensor(outer, results, plan);
     }
     joint_.outputs.push_back(std::move(plan));
   }
@@ -79,7 +79,23 @@ int32_t ResultPlanner::primal_of(const Tensor& outer) const {
   return -1;
 }
 
-void ResultPlanner::plan_tensor(const Tensor& outer, OutputPlan& plan) {
+// Whether it is a view of another result, or another result a view of it.
+bool ResultPlanner::has_relatives(const Tensor& outer, const std::vector<dispatch::Value>& results) const {
+  auto is_view_of = [](const Tensor& view, const Tensor& base) {
+    for (Tensor at = functional_slot(view)->parent; at.defined(); at = functional_slot(at)->parent)
+      if (at.is(base)) return true;
+    return false;
+  };
+  return std::any_of(results.begin(), results.end(), [&](const dispatch::Value& result) {
+    if (!result.is_tensor() || result.tensor().is(outer) || !functional_slot(result.tensor())) return false;
+    const Tensor& other = result.tensor();
+    int32_t input = primal_of(other);
+    bool is_input = input >= 0 && chain_from(input, *functional_slot(other)).empty();
+    return !is_input && (is_view_of(outer, other) || is_view_of(other, outer));
+  });
+}
+
+void ResultPlanner::plan_tensor(const Tensor& outer, const std::vector<dispatch::Value>& results, OutputPlan& plan) {
   const autograd::AutogradMeta* meta = autograd::meta_of(outer);
   plan.is_older = meta && meta->view && meta->view->version != outer.version();
   plan.index = primal_of(outer);
@@ -89,8 +105,13 @@ void ResultPlanner::plan_tensor(const Tensor& outer, OutputPlan& plan) {
   }
   plan.chain = chain_from(plan.index, *functional_slot(outer));
   plan.kind = plan.chain.empty() ? OutputPlan::Kind::Input : OutputPlan::Kind::ViewOfInput;
-  if (!outer.requires_grad() || !is_cut_off(plan.chain)) return;
-  if (follows_its_base(outer)) {
+  if (!outer.requires_grad() || plan.chain.empty()) return;
+  if (!is_cut_off(plan.chain)) {
+    // Gradients of the one with respect to the other go by the tensors that are returned.
+    if (!has_relatives(outer, results)) return;
+    plan.kind = OutputPlan::Kind::ViewOfOutput;
+    plan.index = remade(outer);
+  } else if (follows_its_base(outer)) {
     plan.kind = OutputPlan::Kind::ViewOfOutput;
     plan.index = remade(outer);
   } else {
@@ -123,10 +144,13 @@ int32_t ResultPlanner::remade(const Tensor& outer) {
   for (size_t at = 0; at < remade_.size(); ++at)
     if (remade_[at].is(outer)) return static_cast<int32_t>(at);
   const FunctionalSlot* slot = functional_slot(outer);
+  int32_t input = primal_of(outer);
   RemadeView view;
-  if (slot->chain.empty()) {
+  if (input >= 0 && chain_from(input, *slot).empty()) {
+    view.input = input;
+  } else if (slot->chain.empty()) {
     view.output = forward_output_of(outer);
-  } else if (int32_t input = primal_of(outer); input >= 0 && !follows_its_base(outer)) {
+  } else if (input >= 0 && !follows_its_base(outer)) {
     view.input = input;
     view.chain = chain_from(input, *slot);
     view.history = forward_output_of(outer);

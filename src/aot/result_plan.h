@@ -21,7 +21,8 @@ class ResultPlanner {
   void forget();
 
  private:
-  void plan_tensor(const Tensor& outer, OutputPlan& plan);
+  void plan_tensor(const Tensor& outer, const std::vector<dispatch::Value>& results, OutputPlan& plan);
+  bool has_relatives(const Tensor& outer, const std::vector<dispatch::Value>& results) const;
   int32_t primal_of(const Tensor& outer) const;
   std::vector<ViewLink> chain_from(int32_t input, const FunctionalSlot& slot) const;
   int32_t forward_output_of(const Tensor& outer);

@@ -113,6 +113,9 @@ std::shared_ptr<State> State::differentiated(const GradientLevel& level, bool hi
   auto make = [&](const sym::EnvCopy& copy, const GraphCompiler& with) {
     Program next = program;
     next.captured = graph::in_copy(program.captured, copy);
+    if (next.levels.empty())
+      for (size_t at = 0; at < joint.junctions.size(); ++at)
+        if (level.junctions[at]) next.junctions.push_back(joint.junctions[at]);
     next.levels.push_back(level);
     next.are_remade = joint.are_remade;
     next.history = history;

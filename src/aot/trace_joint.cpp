@@ -35,8 +35,10 @@ class JointTracer {
     autograd::SetGradMode mode(records_);
     // What backward needs is the value at that time, whatever is written to the tensor afterwards: eager has to refuse
     // that, a graph without mutation has the value.
-    autograd::SavedTensorHooksGuard as_saved({[this](const Tensor& tensor) { return std::any(snapshot(tensor)); },
-                                              [](const std::any& kept) { return std::any_cast<Tensor>(kept); }});
+    autograd::SavedTensorHooksGuard as_saved(
+        {.pack = [this](const Tensor& tensor) { return std::any(snapshot(tensor)); },
+         .unpack = [this](const std::any& kept) { return at_junction(std::any_cast<const Snapshot&>(kept)); },
+         .may_give_history = true});
     for (size_t at = 0; at < captured_.inputs.size(); ++at) {
       graph::ValueId id = captured_.inputs[at];
       bool leaf = program_.leaves.empty() || program_.leaves[at];
@@ -46,20 +48,37 @@ class JointTracer {
     std::vector<dispatch::Value> results = run_forward();
     plan_written();
     planner_.plan(results, known_remade(0));
-    for (size_t level = 0; level < program_.levels.size(); ++level) differentiate(level);
+    for (const Met& each : met_) primals_.push_back(each.stand_in);
+    for (size_t level = 0; level < program_.levels.size(); ++level) {
+      differentiate(level);
+      for (const Met& each : met_) each.history->set_next_edges({each.leaf});
+    }
     joint_.primals = primals_.size();
     joint_.forward_outputs = forward_.size();
     find_kept_outputs();
     forward_nodes_ = recorder_.graph().nodes.size();
     forward_values_ = recorder_.graph().values.size();
     if (records_ && program_.history) run_backward();
+    if (program_.levels.empty()) find_junctions();
     finish();
     return std::move(joint_);
   }
 
  private:
+  // A tensor kept for backward as it was then.
+  struct Snapshot {
+    Tensor value;
+    Ref<FunctionalStorage> storage;  // where it was
+    bool is_whole = false;           // it was all of what is there
+  };
+
   // An input of the program, and its stand-in in the graph.
   Tensor add_primal(const Tensor& inner, std::string name, bool requires_grad, bool leaf) {
+    primals_.push_back(add_input(inner, std::move(name), requires_grad, leaf));
+    return primals_.back();
+  }
+
+  Tensor add_input(const Tensor& inner, std::string name, bool requires_grad, bool leaf) {
     recorder_.add_input(inner, std::move(name), inner);
     joint_.kept.push_back(requires_grad && leaf);
     joint_.kept_by_eager.push_back(false);
@@ -73,17 +92,47 @@ class JointTracer {
       outer = to_functional(inner);
       origins_.back() = autograd::pass_on(outer, leaves_.back());
     }
-    primals_.push_back(outer);
     return outer;
   }
 
-  Tensor snapshot(const Tensor& tensor) {
+  // A result that is an input, too: what comes after it is computed from the input. The gradients of the first level
+  // go through it to where it was computed from, their own gradients to the input.
+  void meet(graph::ValueId id, Tensor& value) {
+    for (const Junction& junction : program_.junctions) {
+      if (junction.value != id) continue;
+      Tensor inner = from_functional(value);
+      autograd::Edge computed = autograd::gradient_edge(value);
+      Ref<FunctionalStorage> storage = functional_slot(value)->storage;
+      value = add_input(fake::like(inner), fmt::format("result{}", junction.tangent), true, false);
+      met_.push_back({value, std::move(storage), origins_.back(), origins_.back()->next_edges()[0]});
+      origins_.back()->set_next_edges({computed});
+    }
+  }
+
+  // What the operator that computed it keeps of a junction is the junction.
+  Tensor at_junction(const Snapshot& kept) const {
+    for (const Met& each : met_)
+      if (each.computed == kept.storage && kept.is_whole) return each.stand_in;
+    return kept.value;
+  }
+
+  Snapshot snapshot(const Tensor& tensor) {
+    Snapshot kept;
     if (const FunctionalSlot* slot = functional_slot(tensor)) {
+      kept.storage = slot->storage;
+      kept.is_whole = std::none_of(slot->chain.begin(), slot->chain.end(), [](const ViewLink& link) {
+        const ops::Row* row = ops::row_of(*link.op);
+        return !row || row->differentiable();  // all but detach()
+      });
       saved_.push_back({slot->storage, slot->storage->generation, recorder_.find(from_functional(tensor))});
       for (size_t at = 0; slot->storage->generation == 0 && at < primals_.size(); ++at)
         if (functional_slot(primals_[at])->storage == slot->storage) joint_.kept[at] = joint_.kept_by_eager[at] = true;
+      for (size_t at = 0; slot->storage->generation == 0 && at < met_.size(); ++at)
+        if (functional_slot(met_[at].stand_in)->storage == slot->storage)
+          joint_.kept[captured_.inputs.size() + at] = joint_.kept_by_eager[captured_.inputs.size() + at] = true;
     }
-    return to_functional(from_functional(tensor));
+    kept.value = to_functional(from_functional(tensor));
+    return kept;
   }
 
   std::vector<dispatch::Value> run_forward() {
@@ -95,6 +144,7 @@ class JointTracer {
       current_origin().module = &node.module;
       autograd::set_grad_enabled(node.grad_enabled);
     };
+    options.made = [&](graph::ValueId id, Tensor& value) { meet(id, value); };
     std::vector<dispatch::Value> results = graph::interpret(captured_, primals_, options);
     seed_before(captured_.nodes.size());
     autograd::set_grad_enabled(records_);
@@ -250,6 +300,39 @@ class JointTracer {
     }
   }
 
+  // Results of the function's own that nobody writes to. (Of others, gradients have the history of what they were
+  // computed from.)
+  void find_junctions() {
+    std::vector<int32_t> made_by(captured_.values.size(), -1);
+    for (size_t at = 0; at < captured_.nodes.size(); ++at)
+      for (graph::ValueId id : captured_.nodes[at].outputs) made_by[static_cast<size_t>(id)] = static_cast<int32_t>(at);
+    for (size_t nr = 0; nr < joint_.tangents.size(); ++nr) {
+      auto output = static_cast<size_t>(joint_.tangents[nr]);
+      const FunctionalSlot& slot = *functional_slot(forward_[output]);
+      if (output < joint_.mutated.size() || !slot.chain.empty() || slot.storage->generation > 0) continue;
+      if (joint_.behind[nr].empty() && !joint_.outputs_kept[output]) continue;
+      if (graph::ValueId id = result_with(static_cast<int32_t>(output));
+          id != graph::kNoValue && made_by[static_cast<size_t>(id)] >= 0)
+        joint_.junctions.push_back({id, static_cast<int32_t>(nr)});
+    }
+    std::stable_sort(joint_.junctions.begin(), joint_.junctions.end(), [&](const Junction& a, const Junction& b) {
+      return made_by[static_cast<size_t>(a.value)] < made_by[static_cast<size_t>(b.value)];
+    });
+  }
+
+  // The value of the captured graph that is returned as this forward output.
+  graph::ValueId result_with(int32_t output) const {
+    for (size_t at = 0; at < joint_.outputs.size(); ++at) {
+      const OutputPlan& plan = joint_.outputs[at];
+      bool is_value = plan.kind == OutputPlan::Kind::Value && plan.index == output;
+      bool is_remade = plan.kind == OutputPlan::Kind::ViewOfOutput &&
+                       joint_.remade[static_cast<size_t>(plan.index)].output == output;
+      const auto* id = std::get_if<graph::ValueId>(&captured_.outputs[at]);
+      if (plan.same_as < 0 && (is_value || is_remade) && id) return *id;
+    }
+    return graph::kNoValue;
+  }
+
   void find_kept_outputs() {
     for (const Tensor& outer : forward_) {
       const Ref<FunctionalStorage>& storage = functional_slot(outer)->storage;
@@ -402,6 +485,13 @@ class JointTracer {
   std::vector<Tensor> leaves_, primals_;      // functional tensors by input: the leaf, and what the graph works on
   std::vector<Ref<autograd::Node>> origins_;  // by input: the history that its stand-in began with
   std::vector<Tensor> forward_;               // functional tensors by forward output
+  struct Met {
+    Tensor stand_in;
+    Ref<FunctionalStorage> computed;  // what the program would have gone on with
+    Ref<autograd::Node> history;
+    autograd::Edge leaf;
+  };
+  std::vector<Met> met_;  // junctions, in the order of their inputs
   struct Saved {
     Ref<FunctionalStorage> storage;
     int64_t generation;

@@ -135,6 +135,7 @@ void SavedTensor::pack() {
     packed->content = installed->pack(tensor_);
   }
   packed->unpack = installed->unpack;
+  packed->may_give_history = installed->may_give_history;
   packed_ = std::move(packed);
   tensor_ = Tensor();
 }
@@ -144,7 +145,7 @@ Tensor SavedTensor::unpack(std::string_view for_node, const std::function<Edge()
   if (packed_) {
     Tensor tensor = packed_->unpack(packed_->content);
     TENON_CHECK(tensor.defined(), "[backward] an unpack hook gave no tensor for the gradient of {}", for_node);
-    if (!grad_enabled() || as_read_) return tensor;
+    if (!grad_enabled() || as_read_ || (packed_->may_give_history && tensor.requires_grad())) return tensor;
     return attach(tensor, kind_ == Kind::Output ? history() : history_);
   }
   if (versioned_)

@@ -46,11 +46,11 @@ int64_t TensorBase::dim() const {
   return static_cast<int64_t>(impl.symbolic ? impl.symbolic->sizes.size() : impl.sizes.size());
 }
 
-std::span<const int64_t> TensorBase::sizes() const {
+IntSpan TensorBase::sizes() const {
   const TensorImpl& impl = need(*this, "sizes");
   return impl.symbolic ? pinned(impl.symbolic->sizes, impl_->sizes) : impl.sizes.span();
 }
-std::span<const int64_t> TensorBase::strides() const {
+IntSpan TensorBase::strides() const {
   const TensorImpl& impl = need(*this, "strides");
   return impl.symbolic ? pinned(impl.symbolic->strides, impl_->strides) : impl.strides.span();
 }

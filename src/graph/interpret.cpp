@@ -92,6 +92,8 @@ class Interpreter {
       result.each_tensor([&](const Tensor& tensor) {
         if (at < node.outputs.size()) tensors_[static_cast<size_t>(node.outputs[at++])] = tensor;
       });
+    if (options_.made)
+      for (ValueId id : node.outputs) options_.made(id, tensors_[static_cast<size_t>(id)]);
     if (!symbols_.empty() && !node.binds.empty()) bind(node, results);
   }
 

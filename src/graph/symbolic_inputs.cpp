@@ -219,12 +219,11 @@ std::vector<SizeGuards::Failure> SizeGuards::failures(std::span<const Tensor> in
   };
   auto name = [&](int32_t input) { return names_[static_cast<size_t>(input)]; };
   auto got = [&](int32_t input, int32_t dim, bool stride) {
-    const Tensor& tensor = inputs[static_cast<size_t>(input)];
-    return (stride ? tensor.strides() : tensor.sizes())[static_cast<size_t>(dim)];
+    return measured(*inputs[static_cast<size_t>(input)].impl(), dim, stride);
   };
   auto mismatch = [&](const auto& each, const std::string& expected) {
-    found.push_back({fmt::format("{} of {} at dim {}: expected {}, got {}", each.stride ? "stride" : "size",
-                                 name(each.input), each.dim, expected, got(each.input, each.dim, each.stride))});
+    found.push_back({fmt::format("{}: expected {}, got {}", place_of(each.dim, each.stride, name(each.input)), expected,
+                                 got(each.input, each.dim, each.stride))});
   };
   for (const Fixed& each : fixed_)
     if (got(each.input, each.dim, each.stride) != each.value) mismatch(each, std::to_string(each.value));

@@ -19,6 +19,7 @@ enum class Feature : uint8_t {
   Leaves,
   GradInside,
   HigherOrder,
+  Between,
   Random,
   Unbacked,
   Pins,
@@ -38,13 +39,12 @@ enum class Feature : uint8_t {
 struct FeatureRow {
   Feature feature;
   std::string_view name;
-  bool enabled;
   int percent;  // of programs that use it, if it is on
   std::string_view meaning;
 };
 
 const std::vector<FeatureRow>& features();
-// As the table or the environment says.
+// Unless the environment (TENON_FUZZ_FEATURES) says otherwise.
 bool enabled(Feature feature);
 
 }  // namespace tenon::fuzz

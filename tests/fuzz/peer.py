@@ -119,7 +119,7 @@ def weighted_sum(tensor, start):
     return (tensor.to(torch.float64) * weights.view(tensor.shape)).sum()
 
 
-def differentiate(world, results, order, of_bases):
+def differentiate(world, results, order, of_bases, between):
     leaves, noted = [], []
     for tensor in world.leaves + world.sources + results:
         if tensor.requires_grad and tensor.is_leaf and not any(leaf is tensor for leaf in leaves):
@@ -130,9 +130,13 @@ def differentiate(world, results, order, of_bases):
             total, start = total + weighted_sum(tensor, start), start + 1
     if not total.requires_grad:
         return []
-    for _ in range(1, order):
+    inputs = list(leaves)
+    for tensor in results if between else []:
+        if tensor.requires_grad and not any(known is tensor for known in inputs):
+            inputs.append(tensor)
+    for round in range(0 if between else 1, order):
         squares = torch.zeros((), dtype=torch.float64)
-        for gradient in torch.autograd.grad(total, leaves, retain_graph=True, create_graph=True, allow_unused=True):
+        for gradient in torch.autograd.grad(total, inputs, retain_graph=True, create_graph=round > 0, allow_unused=True):
             noted.append(None if gradient is None else gradient.detach().clone())
             if gradient is not None and gradient.requires_grad:
                 squares = squares + gradient.to(torch.float64).square().sum()
@@ -174,7 +178,7 @@ def run_call(program, world, function, number, say):
         look("after_actions", world, results, say)
     if program["order"] > 0:
         try:
-            for gradient in differentiate(world, results, program["order"], program["of_bases"]):
+            for gradient in differentiate(world, results, program["order"], program["of_bases"], program["between"]):
                 say("gradient -" if gradient is None else "gradient " + tensor_text(gradient))
         except Exception as error:
             say("gradient_error " + error_text(error))

@@ -249,10 +249,10 @@ class Printer {
       line(1, "};");
       prepare = "without_grad";
     }
-    line(1,
-         fmt::format("return show({{function, {}, {}, {{{}}}, {}, {}, {}}});", prepare,
-                     program_.after.actions.empty() ? "nullptr" : "act", finding_.options,
-                     std::min(finding_.calls, program_.calls.size()), program_.after.order, program_.after.of_bases));
+    line(1, fmt::format("return show({{function, {}, {}, {{{}}}, {}, {}, {}, {}}});", prepare,
+                        program_.after.actions.empty() ? "nullptr" : "act", finding_.options,
+                        std::min(finding_.calls, program_.calls.size()), program_.after.order, program_.after.of_bases,
+                        program_.after.between));
     text_ += "}\n";
   }
 

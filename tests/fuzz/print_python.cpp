@@ -149,10 +149,10 @@ std::string python_source(const Program& program) {
   for (const Action& action : program.after.actions)
     actions.push_back(fmt::format("(lambda x, y: {}, {}, {})", to_python(operations()[action.operation].text),
                                   action.target, action.other));
-  std::string text =
-      fmt::format("P = dict(bases=[{}], sources=[{}], calls=[{}], actions=[{}], order={}, of_bases={}, grad_mode={})\n",
-                  fmt::join(bases, ", "), fmt::join(sources, ", "), fmt::join(calls, ", "), fmt::join(actions, ", "),
-                  program.after.order, boolean(program.after.of_bases), boolean(program.grad_mode));
+  std::string text = fmt::format(
+      "P = dict(bases=[{}], sources=[{}], calls=[{}], actions=[{}], order={}, of_bases={}, between={}, grad_mode={})\n",
+      fmt::join(bases, ", "), fmt::join(sources, ", "), fmt::join(calls, ", "), fmt::join(actions, ", "),
+      program.after.order, boolean(program.after.of_bases), boolean(program.after.between), boolean(program.grad_mode));
   for (size_t at = 0; at < program.sources.size(); ++at) parameters.push_back(fmt::format("v{}", at));
   text += fmt::format("def function({}):\n", fmt::join(parameters, ", "));
   print_block(program, program.statements, "  ", text);

@@ -36,7 +36,7 @@ inline Tensor weighted_sum(const Tensor& tensor, double start) {
 // Gradients of a weighted sum of results (and bases), with the squares of the gradients added `order` - 1 times: all
 // that were computed, then those that the leaves got.
 inline std::vector<Tensor> differentiate(const Around& around, const std::vector<Tensor>& results, int order,
-                                         bool of_bases) {
+                                         bool of_bases, bool between) {
   autograd::EnableGrad on;
   std::vector<Tensor> leaves, noted;
   for (const std::vector<Tensor>& list : {around.leaves, around.sources, results})
@@ -52,10 +52,16 @@ inline std::vector<Tensor> differentiate(const Around& around, const std::vector
   for (const Tensor& base : around.bases)
     if (of_bases && base.requires_grad()) total = total + weighted_sum(base, start++);
   if (!total.requires_grad()) return {};
-  for (int round = 1; round < order; ++round) {
+  std::vector<Tensor> inputs = leaves;
+  for (const Tensor& each : results) {
+    bool known = !between || !each.defined() || !each.requires_grad();
+    for (const Tensor& input : inputs) known |= input.is(each);
+    if (!known) inputs.push_back(each);
+  }
+  for (int round = between ? 0 : 1; round < order; ++round) {
     const Tensor roots[] = {total};
     Tensor squares = zeros({}, kFloat64);
-    for (const Tensor& gradient : autograd::grad(roots, leaves, {}, true, true, true)) {
+    for (const Tensor& gradient : autograd::grad(roots, inputs, {}, true, round > 0, true)) {
       noted.push_back(gradient.defined() ? gradient.detach().clone() : gradient);
       if (gradient.defined() && gradient.requires_grad()) squares = squares + sum(square(gradient.to(kFloat64)));
     }
@@ -83,7 +89,7 @@ struct Printed {
   std::function<void(const std::vector<Tensor>& all)> act;        // writes after the call
   CompileOptions options;
   int calls = 1, order = 0;
-  bool of_bases = false;
+  bool of_bases = false, between = false;
 };
 
 inline bool plain = true;  // inner functions are not compiled
@@ -122,7 +128,7 @@ std::vector<std::string> run_printed(const Printed& printed, F& function) {
         look(around.all(results));
       }
       if (printed.order > 0)
-        for (const Tensor& gradient : differentiate(around, results, printed.order, printed.of_bases))
+        for (const Tensor& gradient : differentiate(around, results, printed.order, printed.of_bases, printed.between))
           lines.push_back("  gradient " + (gradient.defined() ? gradient.str() : "none"));
       lines.push_back(fmt::format("  hooks {}", fmt::join(hook_calls, " ")));
     } catch (const std::exception& error) {

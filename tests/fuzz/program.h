@@ -91,6 +91,7 @@ struct After {
   std::vector<Action> actions;
   int order = 0;          // how often is differentiated
   bool of_bases = false;  // bases are among what is differentiated, not results alone
+  bool between = false;   // gradients with respect to results are taken, too
 };
 
 struct Program {

@@ -109,6 +109,7 @@ Change smaller(const Program& program) {
     add([&](Program& p) { return drop(p.after.actions, at), true; });
   if (program.after.order > 0) add([](Program& p) { return --p.after.order, true; });
   if (program.after.of_bases) add([](Program& p) { return !(p.after.of_bases = false); });
+  if (program.after.between) add([](Program& p) { return !(p.after.between = false); });
   if (!program.grad_mode) add([](Program& p) { return p.grad_mode = true; });
   if (program.old_live) add([](Program& p) { return !(p.old_live = false); });
   if (program.verify) add([](Program& p) { return !(p.verify = false); });

@@ -53,6 +53,13 @@ struct RandomEvent {
   std::optional<dispatch::Value> seed;  // it is seeded; without: one draw
 };
 
+// A result that gradients are computed from. As in eager, the history of such a gradient leads to the result itself
+// before it leads on: a program that computes gradients takes the result as one more input.
+struct Junction {
+  graph::ValueId value = graph::kNoValue;  // in the captured graph
+  int32_t tangent = -1;
+};
+
 struct JointGraph {
   graph::Graph graph;  // inputs: primals, then tangents; outputs: forward's, then gradients
   size_t primals = 0;
@@ -75,6 +82,7 @@ struct JointGraph {
   std::vector<bool> reached;                 // of gradients as results: by gradient asked for, whether there is one
   std::vector<int32_t> tangents;             // forward output whose gradient tangent i is
   std::vector<std::vector<int32_t>> behind;  // by tangent: others whose forward outputs were computed from its own
+  std::vector<Junction> junctions;           // in the order in which they are computed
   std::vector<int32_t> gradients;            // input whose gradient the (forward_outputs + i)-th output is
   std::vector<RandomEvent> random;           // of forward, in program order
   // Nodes of forward use draws below `forward_draws` (those that a program of higher order was given come first), nodes
@@ -89,6 +97,7 @@ struct GradientLevel {
   std::vector<int32_t> of;  // inputs whose gradients are asked for, or tangents (the results that they belong to)
   bool of_results = false;
   std::vector<bool> are_dense = {};  // by tangent (`JointGraph::are_dense`)
+  std::vector<bool> junctions = {};  // by junction: whether it is one more input; of the first level alone
   auto operator<=>(const GradientLevel&) const = default;
 };
 
@@ -99,8 +108,9 @@ struct Program {
   std::vector<bool> leaves;         // by input: whether it is a leaf; empty: all are
   bool grad_enabled = true;         // false: nothing is recorded for gradients
   std::vector<GradientLevel> levels = {};
-  bool history = true;      // results can be differentiated
-  int32_t given_draws = 0;  // the program's first draws, which the call is given
+  bool history = true;                   // results can be differentiated
+  int32_t given_draws = 0;               // the program's first draws, which the call is given
+  std::vector<Junction> junctions = {};  // inputs after those of the captured graph, if there are levels
   // By result with a gradient: whether it is given one; empty: all are.
   std::vector<bool> given_tangents = {};
   std::vector<std::vector<bool>> are_remade = {};  // of those levels that were traced before (`JointGraph::are_remade`)

@@ -101,6 +101,15 @@ HookHandle register_hook(const Tensor& tensor, F hook) {
   }
 }
 
+}  // namespace tenon::autograd
+
+template <typename F>
+auto tenon::Tensor::register_hook(F hook) const {
+  return autograd::register_hook(*this, std::move(hook));
+}
+
+namespace tenon::autograd {
+
 // Calls `hook` with a leaf whenever its gradient has been added to. The tensor may be changed then: its optimizer can
 // step at once, and drop the gradient.
 //

@@ -14,6 +14,7 @@ namespace tenon::autograd {
 struct SavedTensorHooks {
   std::function<std::any(const Tensor&)> pack;
   std::function<Tensor(const std::any&)> unpack;
+  bool may_give_history = false;  // a tensor from `unpack` that requires grad is read as it is
 };
 
 // While it lives, tensors saved on this thread go through the hooks; the innermost wins.
@@ -84,6 +85,7 @@ class SavedTensor {
   struct Packed {
     std::any content;
     std::function<Tensor(const std::any&)> unpack;
+    bool may_give_history = false;
   };
   std::shared_ptr<const Packed> packed_;
 };

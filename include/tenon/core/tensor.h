@@ -57,6 +57,12 @@ class Tensor : public TensorBase {
   void set_grad(const Tensor& gradient) const;
   void backward(const std::optional<Tensor>& gradient = {}, bool retain_graph = false, bool create_graph = false) const;
   void retain_grad() const;
+  // `autograd::register_hook`, which see.
+  //
+  //   Tensor v = ones({3}).set_requires_grad();
+  //   v.register_hook([](const Tensor& gradient) { return gradient.clamp(-1, 1); });
+  template <typename F>
+  auto register_hook(F hook) const;
   int64_t output_nr() const;
 
   // Reads one element. In a compiled function the number is a symbol; item<double>() and the like pin it,

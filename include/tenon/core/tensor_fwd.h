@@ -20,9 +20,11 @@
 #include <tenon/core/storage.h>
 #include <tenon/support/error.h>
 
+#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -44,6 +46,15 @@ struct TensorOptions {
   TensorOptions(Dtype element) : dtype(element) {}
   TensorOptions(Device place) : device(place) {}
   TensorOptions(Dtype element, Device place) : dtype(element), device(place) {}
+};
+
+// The sizes or strides of a tensor. Unlike any span they can be compared, with each other and with a vector.
+//
+//   bool same = x.sizes() == y.sizes() && x.sizes() == std::vector<int64_t>{2, 3};
+struct IntSpan : std::span<const int64_t> {
+  using span::span;
+  IntSpan(std::span<const int64_t> numbers) : span(numbers) {}
+  friend bool operator==(IntSpan a, IntSpan b) { return std::equal(a.begin(), a.end(), b.begin(), b.end()); }
 };
 
 // How often the data behind a tensor has been written; shared by views and `detach`.
@@ -133,8 +144,8 @@ class TensorBase {
   //   SymInt offset = column.sym_storage_offset();
   //   bool plain = x.is_contiguous() && !x.has_symbolic_sizes();
   int64_t dim() const;
-  std::span<const int64_t> sizes() const;
-  std::span<const int64_t> strides() const;
+  IntSpan sizes() const;
+  IntSpan strides() const;
   int64_t storage_offset() const;
   SymInts sym_sizes() const;
   SymInts sym_strides() const;

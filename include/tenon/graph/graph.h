@@ -134,6 +134,8 @@ struct InterpretOptions {
   // environment).
   std::span<const int64_t> symbols = {};
   std::function<void(const Node&)> before_node = {};
+  std::function<void(ValueId, Tensor&)> made =
+      {};                  // sees each value that a node makes, and may put another in its place
   bool free_early = true;  // drop values after their last use
   bool seeds = true;       // seed the generator where the program does; false: nothing is drawn, the run is on fakes
 };

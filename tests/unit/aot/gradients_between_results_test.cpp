@@ -54,6 +54,96 @@ TEST(GradientsBetweenResults, of_higher_order) {
   });
 }
 
+// A gradient is computed from results, and its history leads to them, as in eager.
+TEST(GradientsBetweenResults, of_gradients_with_respect_to_results) {
+  auto itself = [](Tensor x, Tensor w) {
+    Tensor y = (x * w).tanh();  // whose gradient is computed from it
+    return std::tuple(y, (y * x).exp(), w * 2);
+  };
+  auto taken_inside = [](Tensor x, Tensor w) {
+    Tensor y = x + x * w;
+    Tensor z = x - autograd::grad({(y * w).sin().sum()}, {y}, {}, true, true)[0];
+    return std::tuple(y, z, w * 2);
+  };
+  auto check = [](auto function) {
+    on_all_backends([&](auto&& compiled) {
+      both_ways(
+          function, compiled(function),
+          [](auto&& f, int64_t n) {
+            Tensor x = full({n}, 0.5f).set_requires_grad(), w = full({n}, 0.7f).set_requires_grad();
+            auto [y, z, v] = f(x, w);
+            std::vector<Tensor> first = autograd::grad({(z * z + y * v).sum()}, {x, y, w}, {}, true, true);
+            Tensor slope = (first[0] * first[1]).sum() + first[2].square().sum();
+            std::vector<Tensor> second = autograd::grad({slope}, {y, x, w}, {}, true, true);
+            Tensor curve = (second[0] + second[1] * second[2]).sum();
+            std::vector<Tensor> third = autograd::grad({curve}, {y, z, w}, {}, true, false, true);
+            std::vector<Tensor> all;
+            for (const auto& list : {first, second, third})
+              for (const Tensor& each : list) all.push_back(each.defined() ? each.detach() : zeros({n}));
+            return all;
+          },
+          1e-4);
+    });
+  };
+  check(chained);
+  check(itself);
+  check(taken_inside);
+}
+
+TEST(GradientsBetweenResults, of_gradients_behind_a_hook) {
+  auto tanh_of = [](Tensor x, Tensor w) { return (x * w).tanh(); };
+  on_all_backends([&](auto&& compiled) {
+    both_ways(
+        tanh_of, compiled(tanh_of),
+        [](auto&& f, int64_t n) {
+          Tensor x = full({n}, 0.5f).set_requires_grad(), w = full({n}, 0.7f).set_requires_grad();
+          Tensor y = f(x, w);
+          y.register_hook([](const Tensor& gradient) { return gradient * 3; });
+          Tensor slope = autograd::grad({y.sum()}, {x}, {}, true, true)[0];
+          std::vector<Tensor> second = autograd::grad({slope.square().sum()}, {x, w});
+          return std::vector{slope.detach(), second[0], second[1]};
+        },
+        1e-4);
+  });
+}
+
+// What the result held is gone; its gradient does not need it.
+TEST(GradientsBetweenResults, of_gradients_after_the_result_was_written) {
+  auto shifted = [](Tensor x, Tensor w) {
+    Tensor y = x * w;
+    return std::tuple(y, (y + 1) * x);
+  };
+  on_all_backends([&](auto&& compiled) {
+    both_ways(
+        shifted, compiled(shifted),
+        [](auto&& f, int64_t n) {
+          Tensor x = full({n}, 0.5f).set_requires_grad(), w = full({n}, 0.7f).set_requires_grad();
+          auto [y, z] = f(x, w);
+          y.detach().mul_(100);
+          Tensor slope = autograd::grad({z.sum()}, {x}, {}, true, true)[0];
+          std::vector<Tensor> second = autograd::grad({slope.square().sum()}, {x, w});
+          return std::vector{slope.detach(), second[0], second[1]};
+        },
+        1e-4);
+  });
+}
+
+TEST(GradientsBetweenResults, views_of_an_argument) {
+  auto views = [](Tensor x) {
+    Tensor y = x * 1, flat = x.flatten(), first = flat.slice(0, 0, 2);
+    return std::tuple(first, flat, flat.view({-1, 1}), y);
+  };
+  on_all_backends([&](auto&& compiled) {
+    both_ways(views, compiled(views), [](auto&& f, int64_t n) {
+      Tensor x = full({n, 2}, 0.5f).set_requires_grad();
+      auto [first, flat, column, y] = f(x);
+      Tensor total = first.square().sum() + column.square().sum() * 3 + y.sum();
+      std::vector<Tensor> gradients = autograd::grad({total}, {flat, column, x});
+      return gradients;
+    });
+  });
+}
+
 TEST(GradientsBetweenResults, results_that_do_not_depend_on_each_other_say_so) {
   on_all_backends([](auto&& compiled) {
     auto f = compiled(chained);

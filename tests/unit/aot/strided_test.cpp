@@ -99,6 +99,18 @@ TEST(Strided, ReturnedViewsAreViewsOfTheArgument) {
   }
 }
 
+TEST(Strided, AChangedOffsetIsNamedAsTheReason) {
+  auto f = compile([](Tensor x) { return x.as_strided({2}, {1}, 3) + 1; }, {.dynamic = Dynamic::Off});
+  Tensor whole = arange(8, kFloat32);
+  f(whole.slice(0, 0, 5));
+  f(whole.slice(0, 2, 7));
+  const std::vector<std::string> reasons = f.explain().recompiles;
+  ASSERT_EQ(reasons.size(), 1u);
+  const std::string& said = reasons[0];
+  EXPECT_NE(said.find("storage offset of"), std::string::npos) << said;
+  EXPECT_NE(said.find("expected 0, got 2"), std::string::npos) << said;
+}
+
 TEST(Strided, TheOffsetCountsFromTheStorageAndIsGuarded) {
   auto f = [](Tensor x) { return x.as_strided({2}, {1}, 3) * 3; };
   for (const char* backend : {"eager", "aot_eager", "inductor"}) {

@@ -38,8 +38,8 @@ namespace {
   bool tracks = leaf.requires_grad() && leaf.is_leaf() && leaf.defined();
 }
 // missing: `ChannelsLast` and other memory formats; named, sparse, quantized and complex tensors; `storage()`
-// missing: `unsafeGetTensorImpl()`, `unsafeReleaseTensorImpl()`; `register_hook` as a method (Tenon:
-// autograd::register_hook)
+// missing: `unsafeGetTensorImpl()`, `unsafeReleaseTensorImpl()`
+// missing: `register_hook` as a method (Tenon: `autograd::register_hook`)
 
 // Making tensors
 [[maybe_unused]] void factories(std::vector<int64_t> sizes, at::Tensor x) {
