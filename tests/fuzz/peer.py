@@ -136,7 +136,8 @@ def differentiate(world, results, order, of_bases, between):
             inputs.append(tensor)
     for round in range(0 if between else 1, order):
         squares = torch.zeros((), dtype=torch.float64)
-        for gradient in torch.autograd.grad(total, inputs, retain_graph=True, create_graph=round > 0, allow_unused=True):
+        gradients = torch.autograd.grad(total, inputs, retain_graph=True, create_graph=round > 0, allow_unused=True)
+        for gradient in gradients:
             noted.append(None if gradient is None else gradient.detach().clone())
             if gradient is not None and gradient.requires_grad:
                 squares = squares + gradient.to(torch.float64).square().sum()
