@@ -110,10 +110,12 @@ void CompiledNode::check_alive() const {
 
 std::vector<Tensor> CompiledNode::apply(std::vector<Tensor> gradients) {
   if (is_copy_) return apply_inlined(gradients);
+  // A walk that needs nothing of this function may come by after its own walk is over.
+  bool any = std::any_of(gradients.begin(), gradients.end(), [](const Tensor& each) { return each.defined(); });
+  if (!any) return std::vector<Tensor>(state_->joint.gradients.size());
   check_alive();
   check_unchanged(gradients);
-  bool any = std::any_of(gradients.begin(), gradients.end(), [](const Tensor& each) { return each.defined(); });
-  if (!any || !autograd::grad_enabled() || !has_history(gradients)) return apply_once(gradients);
+  if (!autograd::grad_enabled() || !has_history(gradients)) return apply_once(gradients);
   if (state_->refuse_double_backward) return apply_refusing_more(gradients);
   // Eager computes the gradient from that very result, so that the next derivative goes through its hooks once more.
   auto is_junction = [&](uint32_t nr) {

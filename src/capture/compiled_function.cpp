@@ -653,10 +653,12 @@ std::vector<Value> CompiledFunction::State::capture_from(std::vector<SegmentRef>
   }
   if (path.empty() && static_cast<int>(roots.segments.size()) >= options.recompile_limit) {
     if (!std::exchange(gave_up, true))
-      warn_once(fmt::format("recompile limit {}", serial),
-                fmt::format("a compiled function was compiled {} times, the limit; calls that fit none of them run "
-                            "eagerly from now on (last: {})",
-                            roots.segments.size(), reason.str()));
+      warn_once(
+          fmt::format("recompile limit {}", serial),
+          fmt::format("a compiled function was compiled {} times, the limit; calls that fit none of them run "
+                      "eagerly from now on (last: {}){}",
+                      roots.segments.size(), reason.str(),
+                      reason.text.starts_with("number ") ? "; a parameter of type SymInt or SymFloat may change" : ""));
     note_break(fmt::format("the recompile limit of {} is reached: {}", options.recompile_limit, reason.text));
     TENON_CHECK(
         !options.fullgraph,

@@ -375,12 +375,21 @@ void Session::remember_views(const dispatch::Operator& op, const dispatch::Value
   }
 }
 
+// Whether a tensor from before the break can be had: it is an input, or made again from one.
+bool Session::is_left(const Tensor& fake) const {
+  for (const Tensor* at = &fake;;) {
+    if (origins_.contains(at->impl())) return true;
+    auto recipe = recipes_.find(at->impl());
+    if (recipe == recipes_.end()) return false;
+    at = &recipe->second.source;
+  }
+}
+
 void Session::derive(const Tensor& fake, const Recipe& recipe) {
   for (const Value& arg : recipe.args)
     arg.each_tensor([&](const Tensor& tensor) {
       if (!tensor.defined()) return;
-      bool is_known = origins_.contains(tensor.impl()) || recipes_.contains(tensor.impl());
-      if (tensor.is(recipe.source) || is_known)
+      if (tensor.is(recipe.source) || is_left(tensor))
         know(tensor);
       else if (recorder_->find(tensor) == graph::kNoValue)
         record_without_contents(tensor);

@@ -158,6 +158,7 @@ class Session {
   CellValue number_in(const CellState& cell);
   std::string cell_name(const CellState& cell) const;
   void derive(const Tensor& fake, const Recipe& recipe);
+  bool is_left(const Tensor& fake) const;
   void record_without_contents(const Tensor& fake);
   void record_parts(const ops::Row& row, dispatch::Call& call);
   void remember_views(const dispatch::Operator& op, const dispatch::Values& args, const dispatch::Results& results);

@@ -41,6 +41,22 @@ TEST_P(EagerAutograd, a_result_that_gradients_are_computed_from_may_not_be_chang
   EXPECT_TRUE(same_bits(x.grad(), full({3}, 2.0f)));
 }
 
+// The buffer depends on the call before, whose walk is over; nothing of it is asked for.
+TEST_P(EagerAutograd, a_walk_may_come_by_a_call_whose_own_walk_is_over) {
+  auto f = [](Tensor x, Tensor buffer) {
+    Tensor y = x * 2;
+    buffer.mul_(y);
+    return -y;
+  };
+  auto compiled = compile(f, options());
+  Tensor buffer = ones({3});
+  for (int call = 0; call < 3; ++call) {
+    Tensor x = randn({3}).set_requires_grad();
+    compiled(x, buffer).sum().backward();
+    EXPECT_TRUE(same_bits(x.grad(), full({3}, -2.0f)));
+  }
+}
+
 TEST_P(EagerAutograd, a_part_of_an_argument_that_gradients_are_computed_from) {
   auto f = compile([](Tensor x) { return x.select(1, 0).relu_(); }, options());
   Tensor x = randn({2, 3}).set_requires_grad();

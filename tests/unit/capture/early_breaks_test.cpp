@@ -123,6 +123,16 @@ TEST_P(EarlyBreaks, a_view_that_took_its_sizes_from_a_tensor_that_is_gone) {
   for (int call = 0; call < 2; ++call) EXPECT_TRUE(same_bits(compiled(arange(6)), f(arange(6))));
 }
 
+TEST_P(EarlyBreaks, a_view_that_took_its_sizes_from_a_view_of_one_that_is_gone) {
+  auto f = [](Tensor x) {
+    Tensor y = x.reshape_as(x.logical_and(x).view({3, 2}));
+    graph_break();
+    return y + 1;
+  };
+  auto compiled = compile(f, options());
+  for (int call = 0; call < 2; ++call) EXPECT_TRUE(same_bits(compiled(arange(6)), f(arange(6))));
+}
+
 // What is only read may be one tensor at one call and two at another, also where a new branch is captured.
 TEST_P(EarlyBreaks, a_cell_that_comes_to_hold_the_argument) {
   Cell<Tensor> cell(ones({3}));
