@@ -185,7 +185,11 @@ Compiled compile(const graph::Graph& captured, const std::vector<bool>& requires
   compiled.forward = std::make_shared<graph::Graph>(state->parts.forward);
   if (!state->joint.tangents.empty()) compiled.backward = std::make_shared<graph::Graph>(state->parts.backward);
   compiled.run = [state](std::span<const Tensor> inputs, std::span<const int64_t> symbols) {
-    return run_wrapped(state, inputs, symbols);
+    if (state->program.hoisted.empty()) return run_wrapped(state, inputs, symbols);
+    std::vector<Tensor> all(inputs.begin(), inputs.end());
+    for (const HoistedView& view : state->program.hoisted)
+      all.push_back(make_view_of(all[static_cast<size_t>(view.input)], view.chain, symbols));
+    return run_wrapped(state, all, symbols);
   };
   return compiled;
 }

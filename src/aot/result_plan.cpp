@@ -79,6 +79,26 @@ int32_t ResultPlanner::primal_of(const Tensor& outer) const {
   return -1;
 }
 
+std::optional<HoistedView> ResultPlanner::as_view_of_input(const Tensor& outer) const {
+  int32_t input = primal_of(outer);
+  if (input < 0) return std::nullopt;
+  HoistedView view{graph::kNoValue, input, chain_from(input, *functional_slot(outer))};
+  if (view.chain.empty() || is_cut_off(view.chain)) return std::nullopt;
+  auto is_known = [](const SymInt& number) {
+    if (!number.is_symbolic()) return true;
+    std::vector<int32_t> ids = sym::symbols_of(number.expr());
+    return std::all_of(ids.begin(), ids.end(), [&](int32_t id) { return number.env()->is_backed(id); });
+  };
+  for (const ViewLink& link : view.chain)
+    for (const dispatch::Value& arg : link.args) {
+      if (arg.tag() == dispatch::Value::Tag::Int && !is_known(arg.sym_int())) return std::nullopt;
+      if (arg.tag() == dispatch::Value::Tag::SymInts)
+        for (const SymInt& number : arg.sym_ints())
+          if (!is_known(number)) return std::nullopt;
+    }
+  return view;
+}
+
 // Whether it is a view of another result, or another result a view of it.
 bool ResultPlanner::has_relatives(const Tensor& outer, const std::vector<dispatch::Value>& results) const {
   auto is_view_of = [](const Tensor& view, const Tensor& base) {
@@ -105,16 +125,13 @@ void ResultPlanner::plan_tensor(const Tensor& outer, const std::vector<dispatch:
   }
   plan.chain = chain_from(plan.index, *functional_slot(outer));
   plan.kind = plan.chain.empty() ? OutputPlan::Kind::Input : OutputPlan::Kind::ViewOfInput;
-  if (!outer.requires_grad() || plan.chain.empty()) return;
-  if (!is_cut_off(plan.chain)) {
-    // Gradients of the one with respect to the other go by the tensors that are returned.
-    if (!has_relatives(outer, results)) return;
+  if (plan.chain.empty()) return;
+  bool has_history = outer.requires_grad() && is_cut_off(plan.chain);
+  // Gradients of a view with respect to what it views go by the tensors that are returned; so does a later write.
+  if (has_history ? follows_its_base(outer) : !plan.is_older && has_relatives(outer, results)) {
     plan.kind = OutputPlan::Kind::ViewOfOutput;
     plan.index = remade(outer);
-  } else if (follows_its_base(outer)) {
-    plan.kind = OutputPlan::Kind::ViewOfOutput;
-    plan.index = remade(outer);
-  } else {
+  } else if (has_history) {
     plan.history = forward_output_of(outer);
   }
 }
@@ -150,7 +167,7 @@ int32_t ResultPlanner::remade(const Tensor& outer) {
     view.input = input;
   } else if (slot->chain.empty()) {
     view.output = forward_output_of(outer);
-  } else if (input >= 0 && !follows_its_base(outer)) {
+  } else if (input >= 0 && outer.requires_grad() && !follows_its_base(outer)) {
     view.input = input;
     view.chain = chain_from(input, *slot);
     view.history = forward_output_of(outer);

@@ -17,6 +17,8 @@ class ResultPlanner {
   // `known`: what an earlier trace decided, by result.
   void plan(const std::vector<dispatch::Value>& results, const std::vector<bool>* known);
   int32_t add_forward_output(const Tensor& outer, const Tensor& value);
+  // A result that autograd sees as a view of an input, and that can be made before anything is known from data.
+  std::optional<HoistedView> as_view_of_input(const Tensor& outer) const;
   // What was planned so far is not to be returned.
   void forget();
 

@@ -32,6 +32,11 @@ std::shared_ptr<State> make_state(Program program, const GraphCompiler& compiler
   auto state = std::make_shared<State>();
   state->program = std::move(program);
   state->joint = trace_joint(state->program);
+  while (!state->joint.hoistable.empty()) {
+    std::vector<HoistedView>& hoisted = state->program.hoisted;
+    std::move(state->joint.hoistable.begin(), state->joint.hoistable.end(), std::back_inserter(hoisted));
+    state->joint = trace_joint(state->program);
+  }
   state->parts = partition(state->joint);
   make_gradients_dense(state->parts.backward);
   state->compiler = compiler;

@@ -45,6 +45,9 @@ class JointTracer {
       add_primal(fake::like(captured_.meta(id)), captured_.values[static_cast<size_t>(id)].name,
                  records_ && program_.requires_grad[at], leaf);
     }
+    for (const HoistedView& view : program_.hoisted)
+      add_primal(fake::like(captured_.meta(view.value)), captured_.values[static_cast<size_t>(view.value)].name,
+                 records_, false);
     std::vector<dispatch::Value> results = run_forward();
     plan_written();
     planner_.plan(results, known_remade(0));
@@ -59,7 +62,10 @@ class JointTracer {
     forward_nodes_ = recorder_.graph().nodes.size();
     forward_values_ = recorder_.graph().values.size();
     if (records_ && program_.history) run_backward();
-    if (program_.levels.empty()) find_junctions();
+    if (program_.levels.empty()) {
+      find_junctions();
+      find_hoistable(results);
+    }
     finish();
     return std::move(joint_);
   }
@@ -98,6 +104,8 @@ class JointTracer {
   // A result that is an input, too: what comes after it is computed from the input. The gradients of the first level
   // go through it to where it was computed from, their own gradients to the input.
   void meet(graph::ValueId id, Tensor& value) {
+    for (size_t at = 0; at < program_.hoisted.size(); ++at)
+      if (program_.hoisted[at].value == id) value = primals_[captured_.inputs.size() + at];
     for (const Junction& junction : program_.junctions) {
       if (junction.value != id) continue;
       Tensor inner = from_functional(value);
@@ -128,8 +136,10 @@ class JointTracer {
       for (size_t at = 0; slot->storage->generation == 0 && at < primals_.size(); ++at)
         if (functional_slot(primals_[at])->storage == slot->storage) joint_.kept[at] = joint_.kept_by_eager[at] = true;
       for (size_t at = 0; slot->storage->generation == 0 && at < met_.size(); ++at)
-        if (functional_slot(met_[at].stand_in)->storage == slot->storage)
-          joint_.kept[captured_.inputs.size() + at] = joint_.kept_by_eager[captured_.inputs.size() + at] = true;
+        if (functional_slot(met_[at].stand_in)->storage == slot->storage) {
+          size_t input = captured_.inputs.size() + program_.hoisted.size() + at;
+          joint_.kept[input] = joint_.kept_by_eager[input] = true;
+        }
     }
     kept.value = to_functional(from_functional(tensor));
     return kept;
@@ -145,7 +155,9 @@ class JointTracer {
       autograd::set_grad_enabled(node.grad_enabled);
     };
     options.made = [&](graph::ValueId id, Tensor& value) { meet(id, value); };
-    std::vector<dispatch::Value> results = graph::interpret(captured_, primals_, options);
+    const std::vector<Tensor> inputs(primals_.begin(),
+                                     primals_.begin() + static_cast<ptrdiff_t>(captured_.inputs.size()));
+    std::vector<dispatch::Value> results = graph::interpret(captured_, inputs, options);
     seed_before(captured_.nodes.size());
     autograd::set_grad_enabled(records_);
     return results;
@@ -318,6 +330,50 @@ class JointTracer {
     std::stable_sort(joint_.junctions.begin(), joint_.junctions.end(), [&](const Junction& a, const Junction& b) {
       return made_by[static_cast<size_t>(a.value)] < made_by[static_cast<size_t>(b.value)];
     });
+  }
+
+  // Views of inputs among the results whose gradients other results contribute to. Of several that are views of each
+  // other, the outermost.
+  void find_hoistable(const std::vector<dispatch::Value>& results) {
+    std::set<std::pair<const autograd::Node*, uint32_t>> reached;
+    std::vector<const autograd::Node*> waiting;
+    for (int32_t output : joint_.tangents)
+      waiting.push_back(autograd::grad_fn(forward_[static_cast<size_t>(output)]).get());
+    for (std::set<const autograd::Node*> seen; !waiting.empty();) {
+      const autograd::Node* node = waiting.back();
+      waiting.pop_back();
+      if (!seen.insert(node).second) continue;
+      for (const autograd::Edge& edge : node->next_edges()) {
+        if (!edge.valid()) continue;
+        reached.emplace(edge.node.get(), edge.input_nr);
+        waiting.push_back(edge.node.get());
+      }
+    }
+    std::vector<Tensor> found;
+    for (size_t at = 0; at < results.size() && !reached.empty(); ++at) {
+      const auto* id = std::get_if<graph::ValueId>(&captured_.outputs[at]);
+      if (!id || !results[at].is_tensor() || !results[at].tensor().requires_grad()) continue;
+      const Tensor& outer = results[at].tensor();
+      autograd::Edge edge = autograd::gradient_edge(outer);
+      std::optional<HoistedView> view = planner_.as_view_of_input(outer);
+      if (!view || !reached.contains({edge.node.get(), edge.input_nr}) ||
+          functional_slot(outer)->storage->generation > 0)
+        continue;
+      view->value = *id;
+      joint_.hoistable.push_back(std::move(*view));
+      found.push_back(outer);
+    }
+    auto is_inner = [&](const Tensor& outer) {
+      for (Tensor at = functional_slot(outer)->parent; at.defined(); at = functional_slot(at)->parent)
+        if (std::any_of(found.begin(), found.end(), [&](const Tensor& other) { return other.is(at); })) return true;
+      return false;
+    };
+    for (size_t at = found.size(); at-- > 0;) {
+      bool is_repeated = std::any_of(found.begin(), found.begin() + static_cast<ptrdiff_t>(at),
+                                     [&](const Tensor& other) { return other.is(found[at]); });
+      if (is_repeated || is_inner(found[at]))
+        joint_.hoistable.erase(joint_.hoistable.begin() + static_cast<ptrdiff_t>(at));
+    }
   }
 
   // The value of the captured graph that is returned as this forward output.

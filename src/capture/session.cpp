@@ -399,7 +399,8 @@ void Session::derive(const Tensor& fake, const Recipe& recipe) {
   Value list = Value(results).own();
   graph::Node& node =
       recorder_->record(*recipe.op, recipe.args, {&list, 1}, [](const Tensor& tensor) { return fake::like(tensor); });
-  node.grad_enabled = recipe.grad_enabled;
+  // Made before its source came to require grad, it does not.
+  node.grad_enabled = recipe.grad_enabled && (fake.requires_grad() || !recipe.source.requires_grad());
 }
 
 // Of what a view only takes the sizes from (`view_as`), nothing is left behind a break but those.

@@ -53,6 +53,14 @@ struct RandomEvent {
   std::optional<dispatch::Value> seed;  // it is seeded; without: one draw
 };
 
+// A result that is a view of an input, and from which other results are computed: made before the program runs, which
+// takes it as one more input. As in eager, gradients then go through the very tensor that is returned.
+struct HoistedView {
+  graph::ValueId value = graph::kNoValue;  // in the captured graph
+  int32_t input = -1;                      // what it is a view of: an input, or one of these before it
+  std::vector<ViewLink> chain;
+};
+
 // A result that gradients are computed from. As in eager, the history of such a gradient leads to the result itself
 // before it leads on: a program that computes gradients takes the result as one more input.
 struct Junction {
@@ -83,6 +91,7 @@ struct JointGraph {
   std::vector<int32_t> tangents;             // forward output whose gradient tangent i is
   std::vector<std::vector<int32_t>> behind;  // by tangent: others whose forward outputs were computed from its own
   std::vector<Junction> junctions;           // in the order in which they are computed
+  std::vector<HoistedView> hoistable;        // views that the program should take as inputs
   std::vector<int32_t> gradients;            // input whose gradient the (forward_outputs + i)-th output is
   std::vector<RandomEvent> random;           // of forward, in program order
   // Nodes of forward use draws below `forward_draws` (those that a program of higher order was given come first), nodes
@@ -108,9 +117,10 @@ struct Program {
   std::vector<bool> leaves;         // by input: whether it is a leaf; empty: all are
   bool grad_enabled = true;         // false: nothing is recorded for gradients
   std::vector<GradientLevel> levels = {};
-  bool history = true;                   // results can be differentiated
-  int32_t given_draws = 0;               // the program's first draws, which the call is given
-  std::vector<Junction> junctions = {};  // inputs after those of the captured graph, if there are levels
+  bool history = true;                    // results can be differentiated
+  int32_t given_draws = 0;                // the program's first draws, which the call is given
+  std::vector<HoistedView> hoisted = {};  // inputs after those of the captured graph
+  std::vector<Junction> junctions = {};   // inputs after these, if there are levels
   // By result with a gradient: whether it is given one; empty: all are.
   std::vector<bool> given_tangents = {};
   std::vector<std::vector<bool>> are_remade = {};  // of those levels that were traced before (`JointGraph::are_remade`)

@@ -144,6 +144,49 @@ TEST(GradientsBetweenResults, views_of_an_argument) {
   });
 }
 
+TEST(GradientsBetweenResults, what_is_computed_from_a_view_of_an_argument) {
+  auto computed = [](Tensor x) {
+    Tensor flat = x.flatten(), part = flat.slice(0, 1, 3);
+    return std::tuple(flat * flat, flat, part, part.exp());
+  };
+  on_all_backends([&](auto&& compiled) {
+    both_ways(
+        computed, compiled(computed),
+        [](auto&& f, int64_t n) {
+          Tensor leaf = full({n, 2}, 0.5f).set_requires_grad(), x = leaf * 1;
+          auto [square, flat, part, grown] = f(x);
+          EXPECT_TRUE(flat.is_same_storage(x) && part.is_same_storage(x));
+          std::vector<Tensor> first =
+              autograd::grad({square.sum() + grown.square().sum() + part.sum()}, {flat, part, leaf}, {}, true, true);
+          std::vector<Tensor> second = autograd::grad({first[0].square().sum()}, {part, flat, leaf}, {}, true);
+          part.mul_(2);  // and x with it
+          first.push_back(autograd::grad({x.square().sum()}, {leaf})[0]);
+          for (const Tensor& each : second) first.push_back(each);
+          for (Tensor& each : first) each = each.detach();
+          return first;
+        },
+        1e-5);
+  });
+}
+
+TEST(GradientsBetweenResults, a_write_to_a_view_reaches_the_views_of_it) {
+  auto views = [](Tensor x) {
+    Tensor cut = x.detach();
+    return std::tuple(cut.view({-1}), cut, x);
+  };
+  on_all_backends([&](auto&& compiled) {
+    auto f = compiled(views);
+    for (int64_t n : {2, 3, 2}) {
+      Tensor x = ones({1, n}), w = ones({1, n}).set_requires_grad();
+      auto [flat, cut, same] = f(x);
+      cut.mul_(w);
+      EXPECT_TRUE(cut.requires_grad());
+      EXPECT_TRUE(flat.requires_grad());
+      EXPECT_FALSE(same.requires_grad());
+    }
+  });
+}
+
 TEST(GradientsBetweenResults, results_that_do_not_depend_on_each_other_say_so) {
   on_all_backends([](auto&& compiled) {
     auto f = compiled(chained);

@@ -133,6 +133,24 @@ TEST_P(EarlyBreaks, a_view_that_took_its_sizes_from_a_view_of_one_that_is_gone) 
   for (int call = 0; call < 2; ++call) EXPECT_TRUE(same_bits(compiled(arange(6)), f(arange(6))));
 }
 
+TEST_P(EarlyBreaks, a_view_that_was_made_before_its_source_required_grad) {
+  auto f = [](Tensor x) {
+    Tensor y = x.view({-1}), z = x * 2;
+    Tensor part = z.view({-1});
+    graph_break();
+    x.set_requires_grad();
+    z.set_requires_grad();
+    return std::tuple(y, part, x, z);
+  };
+  auto compiled = compile(f, options());
+  for (int call = 0; call < 3; ++call) {
+    auto [y, part, x, z] = compiled(ones({2, 3}));
+    EXPECT_FALSE(y.requires_grad());
+    EXPECT_FALSE(part.requires_grad());
+    EXPECT_TRUE(x.requires_grad() && z.requires_grad());
+  }
+}
+
 // What is only read may be one tensor at one call and two at another, also where a new branch is captured.
 TEST_P(EarlyBreaks, a_cell_that_comes_to_hold_the_argument) {
   Cell<Tensor> cell(ones({3}));

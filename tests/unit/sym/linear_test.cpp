@@ -64,7 +64,7 @@ TEST(LinearTest, TenThousandQuestionsAboutTwoHundredSymbols) {
   Work all = work(200, 10000, false);
   RecordProperty("milliseconds", static_cast<int>(all.seconds * 1000));
   EXPECT_GT(all.guards, 1000u);
-  EXPECT_LT(all.seconds, 4.0);
+  EXPECT_LT(all.steps, 200000u);  // 81,000 measured: eight for a question
 }
 
 TEST(LinearTest, WorkPerQuestionDoesNotGrow) {
