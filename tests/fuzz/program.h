@@ -112,6 +112,9 @@ struct Program {
   bool exact() const;  // every operation gives the same bits however it is compiled
 };
 
+// Whether a statement writes to a tensor, or may.
+bool writes_in_place(const Program& program);
+
 // What is wrong with a program, and how it was run.
 struct Finding {
   std::string text;     // empty if nothing is wrong
