@@ -1,6 +1,7 @@
 #include "backends.h"
 #include "outside.h"
 #include "session.h"
+#include "support/reworded.h"
 
 #include <tenon/autograd/grad_mode.h>
 #include <tenon/capture/compile.h>
@@ -250,7 +251,7 @@ class Capture {
     } catch (const Error& error) {
       std::string meaning = symbols_in(error.what(), *session.env());
       if (meaning.empty()) throw;
-      raise(error.kind(), error.what() + meaning);
+      support::raise_reworded(error, error.what() + meaning);
     }
     if (!broken.empty()) return run_eagerly(std::move(broken));
     fakes.clear();

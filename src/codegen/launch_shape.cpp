@@ -1,6 +1,8 @@
 #include <tenon/codegen/launch_shape.h>
 #include <tenon/support/small_vector.h>
 
+#include <limits>
+
 namespace tenon::codegen {
 namespace {
 
@@ -31,6 +33,7 @@ LaunchShape::LaunchShape(const loop::Kernel& kernel) {
   for (sym::Expr integer : kernel.integers) symbol_ids_.push_back(integer.symbol_id());
   const sym::Expr results[] = {outer.extent, work};
   program_ = sym::ExprProgram(results);
+  extent_ = outer.extent;
 }
 
 LaunchShape::Values LaunchShape::run(std::span<const int64_t> integers) const {
@@ -39,8 +42,10 @@ LaunchShape::Values LaunchShape::run(std::span<const int64_t> integers) const {
   SmallVector<int64_t, 32> symbols(symbols_, 0);
   for (size_t at = 0; at < integers.size(); ++at) symbols[static_cast<size_t>(symbol_ids_[at])] = integers[at];
   int64_t results[2];
-  program_.run(symbols.span(), results);
-  return {results[0], results[1]};
+  if (program_.try_run(symbols.span(), results)) return {results[0], results[1]};
+  // The extent fits, because the kernel's memory does; the work, which is only weighed, may not.
+  sym::ExprProgram({&extent_, 1}).run(symbols.span(), {results, 1});
+  return {results[0], std::numeric_limits<int64_t>::max()};
 }
 
 }  // namespace tenon::codegen

@@ -6,6 +6,7 @@
 #include <tenon/support/hash.h>
 #include <tenon/support/log.h>
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -13,9 +14,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <mutex>
-#include <sstream>
 
 namespace tenon::codegen {
 namespace {
@@ -71,13 +70,38 @@ std::string usable(const std::string& path) {
   return path;
 }
 
-std::string read_all(const std::string& path, bool* exists) {
-  std::ifstream file(path, std::ios::binary);
-  *exists = file.good();
-  if (!*exists) return "";
-  std::ostringstream content;
-  content << file.rdbuf();
-  return content.str();
+// More than any kernel comes to.
+constexpr off_t kLargestEntry = off_t{1} << 30;
+
+// What lies at a path, or why it is no entry: a pipe would keep us waiting, and a device never ends. Nothing and no
+// reason if nothing is there.
+std::optional<std::string> read_entry(const std::string& path, const char** problem) {
+  *problem = nullptr;
+  // Without waiting for somebody at the other end; of a file it changes nothing.
+  const int file = open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+  if (file < 0) {
+    if (errno != ENOENT) *problem = std::strerror(errno);
+    return std::nullopt;
+  }
+  std::optional<std::string> content;
+  struct stat about;
+  if (fstat(file, &about) != 0)
+    *problem = std::strerror(errno);
+  else if (!S_ISREG(about.st_mode))
+    *problem = "not a file";
+  else if (about.st_size > kLargestEntry)
+    *problem = "too large for an entry";
+  else
+    content.emplace(static_cast<size_t>(about.st_size), '\0');
+  for (size_t at = 0; content && at < content->size();) {
+    const ssize_t count = read(file, content->data() + at, content->size() - at);
+    if (count < 0 && errno == EINTR) continue;
+    // One that is cut short meanwhile is judged by what there is of it.
+    if (count <= 0) content->resize(at);
+    if (count > 0) at += static_cast<size_t>(count);
+  }
+  close(file);
+  return content;
 }
 
 // The object inside an entry, or why there is none.
@@ -131,14 +155,13 @@ std::string entry_path(const std::string& key) {
 std::optional<std::string> load_object(const std::string& key) {
   const std::string path = entry_path(key);
   if (path.empty()) return std::nullopt;
-  bool exists = false;
-  const std::string entry = read_all(path, &exists);
-  if (!exists) {
+  const char* problem = nullptr;
+  const std::optional<std::string> entry = read_entry(path, &problem);
+  if (!entry && !problem) {
     TENON_LOG(Cache, "miss {}", path);
     return std::nullopt;
   }
-  const char* problem = "";
-  std::optional<std::string> object = unpack(entry, key, &problem);
+  std::optional<std::string> object = entry ? unpack(*entry, key, &problem) : std::nullopt;
   if (object) {
     TENON_LOG(Cache, "hit {}", path);
   } else {

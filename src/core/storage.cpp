@@ -1,15 +1,22 @@
+#include "memory_limit.h"
+
 #include <tenon/core/storage.h>
 #include <tenon/support/counters.h>
 #include <tenon/support/error.h>
 
+#include <fmt/format.h>
 #include <sys/mman.h>
+#include <sys/sysinfo.h>
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <bit>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <mutex>
+#include <new>
 #include <vector>
 
 namespace tenon {
@@ -34,6 +41,7 @@ struct Pool {
   // Free blocks by rounded size; a flat list per power of two keeps look-up to a short scan.
   std::array<std::vector<std::pair<int64_t, void*>>, kClasses> free;
   int64_t in_use = 0, cached = 0, peak = 0;
+  std::atomic<int64_t> limit{0};  // 0: the machine's
 };
 
 Pool& pool() {
@@ -52,6 +60,29 @@ SizeClass size_class(int64_t bytes) {
   return {std::min(kClasses - 1, std::countr_zero(power)), static_cast<int64_t>(rounded)};
 }
 
+// What the machine could hold at best. A system may promise more than that and end the process when it is used.
+int64_t machine_bytes() {
+  static const int64_t bytes = [] {
+    struct sysinfo info{};
+    if (sysinfo(&info) != 0) return std::numeric_limits<int64_t>::max();
+    int64_t total = 0;
+    if (__builtin_add_overflow(info.totalram, info.totalswap, &total) ||
+        __builtin_mul_overflow(total, info.mem_unit, &total))
+      return std::numeric_limits<int64_t>::max();
+    return total;
+  }();
+  return bytes;
+}
+
+int64_t limit() {
+  int64_t said = pool().limit.load(std::memory_order_relaxed);
+  return said > 0 ? said : machine_bytes();
+}
+
+[[noreturn]] void out_of_memory(int64_t bytes, int64_t in_use) {
+  throw MemoryError(fmt::format("[allocate] out of memory: asked for {} bytes with {} in use", bytes, in_use));
+}
+
 void* from_system(int64_t bytes) {
   auto wanted = static_cast<size_t>(bytes);
   if (wanted < kLargeBlock) return std::aligned_alloc(kAlignment, (wanted + kAlignment - 1) / kAlignment * kAlignment);
@@ -66,6 +97,7 @@ void* from_system(int64_t bytes) {
 
 void* allocate(int64_t bytes) {
   TENON_CHECK(bytes >= 0, "[allocate] expected a non-negative number of bytes, got {}", bytes);
+  if (bytes > limit()) out_of_memory(bytes, bytes_in_use());
   static Counter& allocated = counter("bytes_allocated");
   static Counter& allocations = counter("allocations");
   allocated.add(bytes);
@@ -85,18 +117,22 @@ void* allocate(int64_t bytes) {
       return data;
     }
   }
-  void* data = from_system(rounded);
+  // Blocks that nobody uses give way first.
+  auto fits = [&] { return bytes_in_use() + bytes_cached() <= limit(); };
+  void* data = fits() ? from_system(rounded) : nullptr;
   if (!data) {
     empty_cache();
-    data = from_system(rounded);
+    data = fits() ? from_system(rounded) : nullptr;
   }
   if (!data) {
     std::lock_guard lock(blocks.mutex);
     blocks.in_use -= rounded;
-    fail("[allocate] out of memory: asked for {} bytes with {} in use", bytes, blocks.in_use);
+    out_of_memory(bytes, blocks.in_use);
   }
   return data;
 }
+
+void set_limit(int64_t bytes) { pool().limit = bytes; }
 
 void release(void* data, int64_t bytes) {
   if (!data) return;
@@ -104,8 +140,13 @@ void release(void* data, int64_t bytes) {
   Pool& blocks = pool();
   std::lock_guard lock(blocks.mutex);
   blocks.in_use -= rounded;
-  blocks.cached += rounded;
-  blocks.free[static_cast<size_t>(index)].emplace_back(rounded, data);
+  // Destructors come here: where there is no memory left to remember a block, it goes back to the system.
+  try {
+    blocks.free[static_cast<size_t>(index)].emplace_back(rounded, data);
+    blocks.cached += rounded;
+  } catch (const std::bad_alloc&) {
+    std::free(data);
+  }
 }
 
 void empty_cache() {

@@ -1,4 +1,5 @@
 #include "core/rebind.h"
+#include "support/checked.h"
 #include "support/thread_context.h"
 
 #include <tenon/core/tensor.h>
@@ -90,9 +91,7 @@ SymInt TensorBase::numel() const {
     for (const SymInt& size : impl.symbolic->sizes) product *= size;
     return product;
   }
-  int64_t product = 1;
-  for (int64_t size : impl.sizes) product *= size;
-  return product;
+  return checked::element_count(impl.sizes.span());
 }
 
 bool TensorBase::is_contiguous() const {
@@ -165,7 +164,8 @@ Ints contiguous_strides(std::span<const int64_t> sizes) {
   int64_t step = 1;
   for (size_t dim = sizes.size(); dim-- > 0;) {
     strides[dim] = step;
-    step *= std::max<int64_t>(sizes[dim], 1);
+    // The outermost size steps over nothing.
+    if (dim > 0) step = checked::multiply(step, std::max<int64_t>(sizes[dim], 1));
   }
   return strides;
 }
@@ -176,6 +176,7 @@ SymInts contiguous_strides(std::span<const SymInt> sizes) {
   SymInt step = 1;
   for (size_t dim = sizes.size(); dim-- > 0;) {
     strides[dim] = step;
+    if (dim == 0) break;
     // A symbolic size is at least 2, or treated as such, so the maximum with 1 matters for plain zeros only.
     step *= !sizes[dim].is_symbolic() && sizes[dim].plain() == 0 ? SymInt(1) : sizes[dim];
   }
@@ -186,9 +187,9 @@ int64_t reach(std::span<const int64_t> sizes, std::span<const int64_t> strides) 
   int64_t last = 0;
   for (size_t dim = 0; dim < sizes.size(); ++dim) {
     if (sizes[dim] == 0) return 0;
-    last += (sizes[dim] - 1) * strides[dim];
+    last = checked::add(last, checked::multiply(sizes[dim] - 1, strides[dim]));
   }
-  return last + 1;
+  return checked::add(last, 1);
 }
 
 namespace {
@@ -203,12 +204,17 @@ KeySet keys_of(Device device) {
 }  // namespace
 
 TensorBase allocate_base(std::span<const int64_t> sizes, std::span<const int64_t> strides, Dtype dtype, Device device) {
-  for (int64_t size : sizes)
-    TENON_CHECK(size >= 0, "[empty] expected sizes of at least 0, got [{}]", fmt::join(sizes, ", "));
+  TENON_CHECK(sizes.size() == strides.size(), "[empty] expected a stride for each size, got [{}] and [{}]",
+              fmt::join(sizes, ", "), fmt::join(strides, ", "));
+  for (size_t dim = 0; dim < sizes.size(); ++dim)
+    TENON_CHECK(sizes[dim] >= 0 && strides[dim] >= 0,
+                "[empty] expected sizes and strides of at least 0, got [{}] and [{}]", fmt::join(sizes, ", "),
+                fmt::join(strides, ", "));
+  checked::element_count(sizes);
   if (device.type == DeviceType::Meta)
     return make_without_data(SymInts(sizes), SymInts(strides), dtype, device, keys_of(device));
   auto impl = make_ref<TensorImpl>();
-  impl->storage = make_ref<Storage>(reach(sizes, strides) * size_of(dtype), device);
+  impl->storage = make_ref<Storage>(checked::multiply(reach(sizes, strides), size_of(dtype)), device);
   impl->sizes = Ints(sizes);
   impl->strides = Ints(strides);
   impl->dtype = dtype;
@@ -235,6 +241,23 @@ void set_geometry(TensorImpl& impl, const SymInts& sizes, const SymInts& strides
   for (const SymInt& size : sizes) impl.sizes.push_back(size.plain());
   for (const SymInt& stride : strides) impl.strides.push_back(stride.plain());
   impl.offset = offset.plain();
+  for (int64_t size : impl.sizes)
+    TENON_CHECK(size >= 0, "[view] expected sizes of at least 0, got [{}]", fmt::join(impl.sizes, ", "));
+  checked::element_count(impl.sizes.span());
+}
+
+// Whatever rule made a view: every element of it lies in its storage.
+void check_in_storage(const TensorImpl& view) {
+  if (!view.storage->has_data() || view.symbolic) return;
+  int64_t first = view.offset, last = view.offset;
+  for (size_t dim = 0; dim < view.sizes.size(); ++dim) {
+    if (view.sizes[dim] == 0) return;
+    int64_t& end = view.strides[dim] < 0 ? first : last;
+    end = checked::add(end, checked::multiply(view.sizes[dim] - 1, view.strides[dim]));
+  }
+  TENON_CHECK(first >= 0 && last < view.storage->bytes() / size_of(view.dtype),
+              "[view] sizes [{}], strides [{}] and offset {} lead out of a storage of {} bytes",
+              fmt::join(view.sizes, ", "), fmt::join(view.strides, ", "), view.offset, view.storage->bytes());
 }
 
 }  // namespace
@@ -247,6 +270,7 @@ Tensor make_view(const Tensor& base, const SymInts& sizes, const SymInts& stride
   impl->keys = base.impl()->keys - KeySet{DispatchKey::Functionalize};
   impl->version = base.impl()->version;
   set_geometry(*impl, sizes, strides, offset);
+  check_in_storage(*impl);
   return Tensor(impl);
 }
 
@@ -319,21 +343,21 @@ Tensor from_blob(void* data, const Ints& sizes, const TensorOptions& options) {
 
 Tensor from_blob(void* data, const Ints& sizes, const Ints& strides, std::function<void(void*)> deleter,
                  const TensorOptions& options) {
-  TENON_CHECK(data || core::reach(sizes.span(), strides.span()) == 0,
-              "[from_blob] expected memory, got a null pointer");
   TENON_CHECK(sizes.size() == strides.size(), "[from_blob] expected as many strides as sizes, got {} and {}",
               strides.size(), sizes.size());
   for (size_t dim = 0; dim < sizes.size(); ++dim)
     TENON_CHECK(sizes[dim] >= 0 && strides[dim] >= 0,
                 "[from_blob] expected sizes and strides of at least 0, got [{}] and [{}]", fmt::join(sizes, ", "),
                 fmt::join(strides, ", "));
+  checked::element_count(sizes.span());
+  const int64_t elements = core::reach(sizes.span(), strides.span());
+  TENON_CHECK(data || elements == 0, "[from_blob] expected memory, got a null pointer");
   Dtype dtype = options.dtype.value_or(kFloat32);
   Device device = options.device.value_or(kCPU);
   TENON_CHECK(device == kCPU, "[from_blob] expected device cpu, got {}", device.str());
   if (!deleter) deleter = [](void*) {};
   auto impl = make_ref<TensorImpl>();
-  impl->storage =
-      make_ref<Storage>(data, core::reach(sizes.span(), strides.span()) * size_of(dtype), device, std::move(deleter));
+  impl->storage = make_ref<Storage>(data, checked::multiply(elements, size_of(dtype)), device, std::move(deleter));
   impl->sizes = sizes;
   impl->strides = strides;
   impl->dtype = dtype;

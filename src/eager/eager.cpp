@@ -1,5 +1,6 @@
 // The CPU kernel of every row: runs it at once.
 #include "composite.h"
+#include "dispatch/named_errors.h"
 #include "kernel_cache.h"
 
 #include <tenon/eager/eager.h>
@@ -156,7 +157,8 @@ void run_row(dispatch::Call& call) {
 }
 
 [[maybe_unused]] const bool registered = [] {
-  dispatch::register_fallback(DispatchKey::CPU, run_row);
+  dispatch::register_fallback(DispatchKey::CPU,
+                              [](dispatch::Call& call) { dispatch::naming(call, [&] { run_row(call); }); });
   return true;
 }();
 

@@ -1,3 +1,4 @@
+#include "dispatch/named_errors.h"
 #include "unknown_numbers.h"
 
 #include <tenon/dispatch/registration.h>
@@ -116,8 +117,10 @@ SymInt size_in_row(const SymInt& min, const std::optional<SymInt>& max) {
 }
 
 [[maybe_unused]] const bool registered = [] {
-  dispatch::register_fallback(DispatchKey::Fake, run_fake);
-  dispatch::register_fallback(DispatchKey::Meta, run_meta);
+  dispatch::register_fallback(DispatchKey::Fake,
+                              [](dispatch::Call& call) { dispatch::naming(call, [&] { run_fake(call); }); });
+  dispatch::register_fallback(DispatchKey::Meta,
+                              [](dispatch::Call& call) { dispatch::naming(call, [&] { run_meta(call); }); });
   ops::set_dynamic_size_source(size_in_row);
   return true;
 }();

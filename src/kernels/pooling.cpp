@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "kernels/strided.h"
+#include "support/checked.h"
 
 namespace tenon::kernels {
 namespace {
@@ -51,9 +52,10 @@ void each_in_window(const Windows& windows, const Ints& at, const Planes& planes
 
 double divisor_of(const Windows& windows, const Ints& at, int64_t divisor) {
   if (divisor != 0) return static_cast<double>(divisor);
-  int64_t count = 1;
-  for (size_t dim = 0; dim < windows.size(); ++dim) count *= windows[dim][static_cast<size_t>(at[dim])].divisor;
-  return static_cast<double>(count);
+  double count = 1;
+  for (size_t dim = 0; dim < windows.size(); ++dim)
+    count *= static_cast<double>(windows[dim][static_cast<size_t>(at[dim])].divisor);
+  return count;
 }
 
 // Calls visit(plane, coordinates of an output position, its offset in that plane of `out`), planes shared among
@@ -84,10 +86,13 @@ void each_output(const Planes& out, int64_t work, Visit&& visit) {
 std::vector<Window> sliding_windows(int64_t size, int64_t kernel, int64_t stride, int64_t padding, int64_t dilation,
                                     int64_t count) {
   std::vector<Window> windows;
+  // One element has no distance to the next, however large it is said to be.
+  if (kernel == 1) dilation = 1;
   for (int64_t at = 0; at < count; ++at) {
-    int64_t start = at * stride - padding, end = std::min(start + (kernel - 1) * dilation + 1, size + padding);
+    int64_t start = checked::multiply(at, stride) - padding;
+    int64_t end = std::min(checked::add(start, (kernel - 1) * dilation + 1), size + padding);
     Window w{start, std::min(end, size), dilation, end - start};
-    if (w.start < 0) w.start += (-w.start + dilation - 1) / dilation * dilation;
+    if (w.start < 0) w.start += (-w.start - 1) / dilation * dilation + dilation;
     windows.push_back(w);
   }
   return windows;
@@ -96,7 +101,8 @@ std::vector<Window> sliding_windows(int64_t size, int64_t kernel, int64_t stride
 std::vector<Window> even_windows(int64_t size, int64_t count) {
   std::vector<Window> windows;
   for (int64_t at = 0; at < count; ++at) {
-    int64_t start = at * size / count, end = ((at + 1) * size + count - 1) / count;
+    int64_t start = checked::multiply(at, size) / count, reach = checked::multiply(at + 1, size);
+    int64_t end = reach / count + (reach % count != 0 ? 1 : 0);
     windows.push_back({start, end, 1, end - start});
   }
   return windows;

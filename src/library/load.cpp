@@ -116,7 +116,8 @@ std::string load_inline(const std::string& name, const std::string& source, cons
   fs::create_directories(base);
   fs::permissions(base, fs::perms::owner_all);
   fs::path made = base / fmt::format("{}_{}.so", name, fingerprint(key).hex());
-  if (!fs::exists(made)) {
+  // Only a file: loading from a pipe would wait for ever.
+  if (!fs::is_regular_file(made)) {
     // Written under names of this process and renamed, so that two processes may compile the same source.
     std::string stem = (base / fmt::format("{}_{}", name, getpid())).string();
     std::ofstream(stem + ".cpp") << source;

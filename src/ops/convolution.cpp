@@ -1,4 +1,6 @@
 // Windows as dimensions, and convolutions as matrix products over them.
+#include "support/checked.h"
+
 #include <tenon/ops/table.h>
 #include <tenon/sym/size_rules.h>
 
@@ -40,7 +42,7 @@ Lane folded(Element& e) {
   Expr place = at[dim], last = floor_div(place, e.integer(step));
   at.emplace_back();
   // The windows that may cover a place: the one that starts last before it, and those before that.
-  for (int64_t back = 0; back < (size + step - 1) / step; ++back) {
+  for (int64_t back = 0; back <= (size - 1) / step; ++back) {
     Expr window = last - back, inside = place - window * step;
     Lane w = b.index(window), i = b.index(inside);
     Lane covers = (w >= zero) & (w < b.index(e.integer(count))) & (i < b.constant(size, kInt64));
@@ -65,9 +67,10 @@ struct Convolution {
   int64_t groups;
   int64_t kernel_rows, kernel_columns;
   SymInt inner, outer;  // of the matrix that a group multiplies by: elements of a window, channels out
+  static int64_t span(int64_t kernel, int64_t apart) { return checked::add(checked::multiply(kernel - 1, apart), 1); }
   // How much of the image a window covers.
-  int64_t span_rows() const { return (kernel_rows - 1) * apart[0] + 1; }
-  int64_t span_columns() const { return (kernel_columns - 1) * apart[1] + 1; }
+  int64_t span_rows() const { return span(kernel_rows, apart[0]); }
+  int64_t span_columns() const { return span(kernel_columns, apart[1]); }
 };
 
 Convolution convolution_of(const SymInts& weight, const SymInts& stride, const SymInts& padding,
@@ -84,7 +87,13 @@ Convolution convolution_of(const SymInts& weight, const SymInts& stride, const S
     TENON_CHECK(c.step[at] > 0 && c.apart[at] > 0 && c.border[at] >= 0,
                 "[conv2d] expected a stride and dilation of at least 1 and a padding of at least 0, got {}, {} and {}",
                 str(stride), str(dilation), str(padding));
-  c.inner = weight[1] * (c.kernel_rows * c.kernel_columns);
+  // What lies further apart than any image reaches has no windows to speak of, and positions that do not fit 64 bits.
+  constexpr int64_t kFar = int64_t{1} << 31;
+  for (size_t at = 0; at < 2; ++at)
+    TENON_CHECK(c.step[at] < kFar && c.apart[at] < kFar && c.border[at] < kFar,
+                "[conv2d] expected a stride, dilation and padding below 2^31, got {}, {} and {}", str(stride),
+                str(dilation), str(padding));
+  c.inner = weight[1] * (SymInt(c.kernel_rows) * c.kernel_columns);
   if (c.groups > 0) c.outer = weight[0] / SymInt(c.groups);
   return c;
 }
@@ -128,8 +137,8 @@ Tensor convolved(const Tensor& input, const Tensor& weight, const std::optional<
   TENON_CHECK(!bias || (bias->dim() == 1 && same_size(bias->size(0), weight.size(0))),
               "[conv2d] expected a bias of {} elements, got {}", weight.size(0).str(), bias->description());
   SymInt batch = input.size(0);
-  SymInt rows = (input.size(2) + 2 * c.border[0] - c.span_rows()) / SymInt(c.step[0]) + 1;
-  SymInt columns = (input.size(3) + 2 * c.border[1] - c.span_columns()) / SymInt(c.step[1]) + 1;
+  SymInt rows = (input.size(2) + SymInt(c.border[0]) * 2 - c.span_rows()) / SymInt(c.step[0]) + 1;
+  SymInt columns = (input.size(3) + SymInt(c.border[1]) * 2 - c.span_columns()) / SymInt(c.step[1]) + 1;
   Tensor result =
       view(bmm(filters_of(weight, batch, c), windows_of(input, c)), SymInts{batch, weight.size(0), rows, columns});
   return bias ? result + view(*bias, SymInts{1, weight.size(0), 1, 1}) : result;
@@ -153,7 +162,7 @@ Tensor input_gradient(Grad& g) {
   SymInts sizes = g.sizes("input"), out = g.grad().sym_sizes();
   size_t lead = sizes.size() - 3;
   SymInt batch = lead > 0 ? sizes[0] : SymInt(1), channels = sizes[lead];
-  SymInt height = sizes[lead + 1] + 2 * c.border[0], width = sizes[lead + 2] + 2 * c.border[1];
+  SymInt height = sizes[lead + 1] + SymInt(c.border[0]) * 2, width = sizes[lead + 2] + SymInt(c.border[1]) * 2;
   SymInt rows = out[lead + 1], columns = out[lead + 2];
   Tensor windows = bmm(transpose(filters_of(g.saved("weight"), batch, c), 1, 2), gradient_matrices(g.grad(), c));
   Tensor x = permute(view(windows, SymInts{batch, channels, c.kernel_rows, c.kernel_columns, rows, columns}),

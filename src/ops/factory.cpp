@@ -3,7 +3,10 @@
 #include <tenon/ops/table.h>
 #include <tenon/sym/size_rules.h>
 
+#include <fmt/format.h>
+
 #include <cmath>
+#include <limits>
 
 namespace tenon::ops {
 namespace {
@@ -53,7 +56,10 @@ std::vector<TensorMeta> arange_shape(const Arguments& arguments) {
     TENON_CHECK(std::isfinite(first) && std::isfinite(last), "[arange] expected finite bounds, got {} and {}", first,
                 last);
     TENON_CHECK((last - first) / stride >= 0, "[arange] bounds {} and {} do not fit the step {}", first, last, stride);
-    count = static_cast<int64_t>(std::ceil((last - first) / stride));
+    double steps = std::ceil((last - first) / stride);
+    if (!(steps < 0x1p63))
+      throw OverflowError(fmt::format("[arange] expected a number of elements that fits 64 bits, got {}", steps));
+    count = static_cast<int64_t>(steps);
   } else {
     int64_t stride = step.to_int();
     TENON_CHECK(stride != 0, "[arange] expected a step other than 0");
@@ -67,8 +73,34 @@ std::vector<TensorMeta> arange_shape(const Arguments& arguments) {
   return {TensorMeta::contiguous(SymInts{count}, dtype, device_of(arguments))};
 }
 
+// Whether there are more than 2^62 numbers from `low` to `high`, and perhaps more than 64 bits count.
+bool is_vast(const SymInt& low, const SymInt& high) {
+  constexpr int64_t kMany = int64_t{1} << 62;
+  if (low.is_symbolic() || high.is_symbolic()) return bool(high - low > kMany);
+  int64_t count;
+  return __builtin_sub_overflow(high.plain(), low.plain(), &count) || count > kMany;
+}
+
+// Of a vast range: 64 random bits, taken as a number without sign. Lanes wrap, as such numbers do.
+Lane vast_random_integer(Element& e, const SymInt& low, const SymInt& high) {
+  loop::Builder& b = e.builder();
+  Expr word = e.linear_index() * 2;
+  Lane bits =
+      b.binary(loop::OpCode::Shl, e.random_bits(word), b.constant(int64_t{32}, kInt64)) | e.random_bits(word + 1);
+  Lane first = b.index(e.integer(low)), count = b.index(e.integer(high)) - first;
+  Lane zero = b.constant(int64_t{0}, kInt64), sign = b.constant(std::numeric_limits<int64_t>::min(), kInt64);
+  // More than half of all numbers count, if they are more than signed ones can say: what lies beyond is brought back by
+  // one subtraction. Else by a remainder of 63 bits.
+  Lane beyond = (bits ^ sign) >= (count ^ sign);
+  Lane folded = select(beyond, bits - count, bits);
+  Lane small = b.constant(std::numeric_limits<int64_t>::max(), kInt64);
+  Lane rest = rem(bits & small, select(count > zero, count, small));
+  return cast(first + select(count > zero, rest, folded), e.dtype());
+}
+
 // Whole numbers from `low` to `high` - 1: 62 random bits for each, of which the remainder is close enough to uniform.
 Lane random_integer(Element& e, const SymInt& low, const SymInt& high) {
+  if (is_vast(low, high)) return vast_random_integer(e, low, high);
   loop::Builder& b = e.builder();
   Expr word = e.linear_index() * 2;
   Lane upper = b.binary(loop::OpCode::Shl, e.random_bits(word) & b.constant(int64_t{0x3fffffff}, kInt64),

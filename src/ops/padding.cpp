@@ -102,11 +102,14 @@ const Tensor& image(const Tensor& self, const SymInts& output_size, std::string_
   return self;
 }
 
+// Below it a scale is a whole number of 64 bits, if it is one at all.
+constexpr double kLargestScale = 0x1p62;
+
 // The element nearest below each output position, by the scale if one is given.
 Tensor nearest_positions(const Tensor& self, const SymInt& size, const SymInt& count, std::optional<double> scale) {
   Tensor at = arange(Scalar(count), TensorOptions(kInt64, self.device()));
   Tensor below;
-  if (!scale || *scale <= 0)
+  if (!scale || !(*scale > 0 && *scale < kLargestScale))
     below = floor_divide(at * Scalar(size), Scalar(count));
   else if (*scale == std::floor(*scale))
     below = floor_divide(at, static_cast<int64_t>(*scale));
@@ -135,6 +138,8 @@ Between linear_positions(const Tensor& self, const SymInt& size, const SymInt& c
 
 // Sizes of a scaled image: whole scales keep a symbol.
 SymInt scaled_size(const SymInt& size, double scale) {
+  TENON_CHECK(std::isfinite(scale) && std::fabs(scale) < kLargestScale, "[upsample] expected a scale below {}, got {}",
+              kLargestScale, scale);
   if (scale == std::floor(scale)) return size * static_cast<int64_t>(scale);
   return floor(SymFloat(size) * scale);
 }

@@ -1,4 +1,6 @@
 // Windows that slide over the last dimensions.
+#include "sym/divide_up.h"
+
 #include <tenon/kernels/pooling.h>
 #include <tenon/ops/table.h>
 #include <tenon/sym/size_rules.h>
@@ -52,7 +54,7 @@ Sliding sliding_of(const Arguments& arguments, size_t dims) {
     TENON_CHECK(s.kernel[dim] > 0 && s.stride[dim] > 0 && s.dilation[dim] > 0,
                 "[{}] expected a kernel_size, stride and dilation of at least 1, got {}, {} and {}", op_name,
                 s.kernel[dim], s.stride[dim], s.dilation[dim]);
-    TENON_CHECK(s.padding[dim] >= 0 && s.padding[dim] * 2 <= s.kernel[dim],
+    TENON_CHECK(s.padding[dim] >= 0 && s.padding[dim] <= s.kernel[dim] / 2,
                 "[{}] expected a padding of at most half of the kernel_size {}, got {}", op_name, s.kernel[dim],
                 s.padding[dim]);
   }
@@ -60,11 +62,12 @@ Sliding sliding_of(const Arguments& arguments, size_t dims) {
 }
 
 SymInt window_count(const SymInt& size, const Sliding& s, size_t dim, std::string_view op_name) {
-  SymInt reach = size + 2 * s.padding[dim] - s.dilation[dim] * (s.kernel[dim] - 1) - 1;
-  TENON_CHECK(expect(reach >= 0), "[{}] a window of {} does not fit into {} elements", op_name,
-              s.dilation[dim] * (s.kernel[dim] - 1) + 1, (size + 2 * s.padding[dim]).str());
+  SymInt padded = size + SymInt(s.padding[dim]) * 2, window = SymInt(s.dilation[dim]) * (s.kernel[dim] - 1) + 1;
+  SymInt reach = padded - window;
+  TENON_CHECK(expect(reach >= 0), "[{}] a window of {} does not fit into {} elements", op_name, window.str(),
+              padded.str());
   if (!s.ceil) return reach / SymInt(s.stride[dim]) + 1;
-  SymInt count = (reach + s.stride[dim] - 1) / SymInt(s.stride[dim]) + 1;
+  SymInt count = divide_up(reach, s.stride[dim]) + 1;
   // The last window must start inside the input or the padding before it.
   return bool((count - 1) * s.stride[dim] >= size + s.padding[dim]) ? count - 1 : count;
 }
@@ -148,9 +151,17 @@ int64_t divisor_of(const dispatch::Value& value) {
   return value.integer();
 }
 
-std::vector<TensorMeta> sized_like(const Arguments& arguments) {
-  const Tensor& grad = arguments.tensor("grad_output");
-  return {TensorMeta::contiguous(arguments["input_size"].sym_ints(), grad.dtype(), grad.device())};
+// The gradient of an input of `input_size`, from that of its pooled form: planes as many as there are, of sizes that
+// there can be.
+std::vector<TensorMeta> sized_like(const Arguments& arguments, size_t dims) {
+  const Tensor& grad = pooled_input(arguments, "grad_output", dims);
+  SymInts sizes = arguments["input_size"].sym_ints(), given = grad.sym_sizes();
+  bool fits = sizes.size() == given.size();
+  for (size_t dim = 0; fits && dim < sizes.size(); ++dim)
+    fits = dim + dims < sizes.size() ? same_size(sizes[dim], given[dim]) : may_be_size(sizes[dim]);
+  TENON_CHECK(fits, "[{}] {} is no gradient for an input of {}", arguments.op().brief_name(), grad.description(),
+              str(sizes));
+  return {TensorMeta::contiguous(sizes, grad.dtype(), grad.device())};
 }
 
 }  // namespace
@@ -228,10 +239,7 @@ OPS(average_pooling) {
             sliding(outputs[0].sizes(), grad.sizes(), sliding_of(arguments, 2), arguments.boolean("count_include_pad"));
         kernels::average_pool_backward(grad, windows, divisor_of(arguments["divisor_override"]), outputs[0]);
       })
-      .shape([](const Arguments& arguments) {
-        pooled_input(arguments, "grad_output", 2);
-        return sized_like(arguments);
-      })
+      .shape([](const Arguments& arguments) { return sized_like(arguments, 2); })
       .grad("grad_output", saves(), [](Grad& g) {
         const dispatch::Value& divisor = g.argument("divisor_override");
         return avg_pool2d(g.grad(), g.argument("kernel_size").ints(), g.argument("stride").ints(),
@@ -259,10 +267,7 @@ OPS(average_pooling) {
         const Tensor& grad = arguments.tensor("grad_output");
         kernels::average_pool_backward(grad, even(outputs[0].sizes(), grad.sizes(), 2), 0, outputs[0]);
       })
-      .shape([](const Arguments& arguments) {
-        pooled_input(arguments, "grad_output", 2);
-        return sized_like(arguments);
-      })
+      .shape([](const Arguments& arguments) { return sized_like(arguments, 2); })
       .grad("grad_output", saves(), [](Grad& g) {
         SymInts sizes = g.sizes("grad_output");
         return _adaptive_avg_pool2d(g.grad(), SymInts{sizes[sizes.size() - 2], sizes[sizes.size() - 1]});

@@ -1,8 +1,11 @@
 // Pieces, repetitions and orders: views where memory allows, else copies that fuse.
+#include "sym/divide_up.h"
+
 #include <tenon/ops/table.h>
 #include <tenon/sym/size_rules.h>
 
 #include <algorithm>
+#include <limits>
 
 namespace tenon::ops {
 namespace {
@@ -36,7 +39,7 @@ std::vector<Tensor> split_evenly(const Tensor& self, const SymInt& split_size, i
                 self.description());
     return {slice(self, along, SymInt(0), SymInt(0), 1)};
   }
-  auto count = std::max<int64_t>(1, int64_t((size + split_size - 1) / split_size));
+  auto count = std::max<int64_t>(1, int64_t(divide_up(size, split_size)));
   std::vector<Tensor> pieces;
   for (int64_t at = 0; at < count; ++at)
     pieces.push_back(slice(self, along, split_size * at, at + 1 == count ? size : split_size * (at + 1), 1));
@@ -134,7 +137,9 @@ Diagonal diagonal_of(const Arguments& arguments) {
               self.description());
   int64_t a = arguments.dim("dim1", self.dim()), b = arguments.dim("dim2", self.dim());
   TENON_CHECK(a != b, "[{}] expected two dimensions, got {} twice", op_name, a);
-  Diagonal d{static_cast<size_t>(a), static_cast<size_t>(b), arguments.integer("offset"), {}};
+  // Beyond every tensor one offset is as good as another, and this one can be negated.
+  int64_t offset = std::max(arguments.integer("offset"), -std::numeric_limits<int64_t>::max());
+  Diagonal d{static_cast<size_t>(a), static_cast<size_t>(b), offset, {}};
   SymInt rows = self.size(a), columns = self.size(b);
   if (d.offset >= 0)
     columns = columns - d.offset;
@@ -203,7 +208,7 @@ OPS(pieces) {
       .decompose([](const Tensor& self, int64_t chunks, int64_t dim) {
         TENON_CHECK(chunks > 0, "[chunk] expected a number of at least 1, got {}", chunks);
         SymInt size = dimensioned(self, "chunk").size(wrap_dim(dim, self.dim(), "chunk"));
-        SymInt each = (size + chunks - 1) / SymInt(chunks);
+        SymInt each = divide_up(size, chunks);
         if (decide_or(size == 0, false))
           return split_by(self, SymInts(std::vector<int64_t>(static_cast<size_t>(chunks), 0)),
                           wrap_dim(dim, self.dim(), "chunk"));
@@ -225,7 +230,7 @@ OPS(pieces) {
                           "[narrow] start {} is out of range for dimension {} of {}", start.str(), along,
                           self.description());
         SymInt first = bool(start < 0) ? start + size : start;
-        TENON_CHECK(expect(first + length <= size), "[narrow] start {} and length {} go beyond dimension {} of {}",
+        TENON_CHECK(expect(length <= size - first), "[narrow] start {} and length {} go beyond dimension {} of {}",
                     start.str(), length.str(), along, self.description());
         return slice(self, along, first, first + length, 1);
       });
@@ -443,6 +448,11 @@ OPS(rearrangement) {
       .shape([](const Arguments& arguments) {
         dimensioned(arguments.tensor("self"), "roll");
         arguments.dim("dim", arguments.tensor("self").dim());
+        // Where an element comes from is computed from its place and the shift, in 64 bits.
+        constexpr int64_t kFar = int64_t{1} << 62;
+        SymInt shift = arguments["shift"].sym_int();
+        TENON_CHECK(expect(shift < kFar) && expect(shift > -kFar),
+                    "[roll] expected a shift between -2^62 and 2^62, got {}", shift.str());
         return like_self(arguments);
       })
       .grad("self", saves(),

@@ -117,6 +117,8 @@ Tensor freedom(const Tensor& like, const SymInt& count, double less) {
 }
 
 double correction_of(const std::optional<Scalar>& correction) { return correction ? correction->to_double() : 1; }
+// Whether it is a number of elements: whole, and of a size that counts of elements are.
+bool is_count(double number) { return number == std::floor(number) && std::fabs(number) < 0x1p62; }
 
 // Halves are computed in float32.
 Tensor wide_variance(const Tensor& self, const OptionalInts& dim, const std::optional<Scalar>& correction, bool keepdim,
@@ -130,7 +132,7 @@ Tensor wide_variance(const Tensor& self, const OptionalInts& dim, const std::opt
   double less = correction_of(correction);
   // Of fewer elements than the correction takes away there is no variance: 0 / 0.
   if (less == 0) return total / Scalar(count);
-  if (less == std::floor(less)) return total / Scalar(max(count - SymInt(static_cast<int64_t>(less)), SymInt(0)));
+  if (is_count(less)) return total / Scalar(max(count - SymInt(static_cast<int64_t>(less)), SymInt(0)));
   return total / freedom(total, count, less);
 }
 
@@ -141,7 +143,7 @@ Tensor variance_slope(Grad& g, const Tensor& x) {
   const dispatch::Value& correction = g.argument("correction");
   double less = correction.is_none() ? 1 : correction.scalar().to_double();
   Tensor apart = (x - sum(x, dim, true) / Scalar(count)) * 2.0;
-  if (less == std::floor(less)) return apart / Scalar(max(count - SymInt(static_cast<int64_t>(less)), SymInt(0)));
+  if (is_count(less)) return apart / Scalar(max(count - SymInt(static_cast<int64_t>(less)), SymInt(0)));
   return apart / freedom(apart, count, less);
 }
 

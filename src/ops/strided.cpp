@@ -8,6 +8,8 @@
 #include <tenon/ops/table.h>
 #include <tenon/sym/size_rules.h>
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <numeric>
 
@@ -139,6 +141,33 @@ Tensor folded(const Tensor& grad, const SymInts& self_size, const SymInts& self_
   return reshape(sum, self_size);
 }
 
+// Places that the kernels below compute with, in 64 bits.
+void check_places(std::string_view op_name, const SymInts& size, const SymInts& stride, const SymInt& offset) {
+  TENON_CHECK(size.size() == stride.size(), "[{}] expected as many strides as sizes, got {} and {}", op_name,
+              str(stride), str(size));
+  constexpr int64_t kFar = int64_t{1} << 62;
+  SymInt first = offset, last = offset;
+  for (size_t dim = 0; dim < size.size(); ++dim) {
+    if (is_one(size[dim]) || is_zero(size[dim])) continue;
+    SymInt reach = (size[dim] - 1) * stride[dim];
+    (decide_or(stride[dim] < 0, false) ? first : last) += reach;
+  }
+  TENON_CHECK(expect(last < kFar) && expect(first > -kFar),
+              "[{}] expected places between -2^62 and 2^62, got sizes {} with strides {} from {}", op_name, str(size),
+              str(stride), offset.str());
+}
+
+// `order` names each of its dimensions at most once.
+void check_order(std::string_view op_name, const Ints& order, size_t rank) {
+  std::vector<bool> named(rank);
+  for (int64_t dim : order) {
+    TENON_CHECK(dim >= 0 && dim < static_cast<int64_t>(rank) && !named[static_cast<size_t>(dim)],
+                "[{}] expected an order of {} dimensions, each at most once, got [{}]", op_name, rank,
+                fmt::join(order, ", "));
+    named[static_cast<size_t>(dim)] = true;
+  }
+}
+
 void check_strides(std::string_view op_name, const SymInts& size, const SymInts& stride) {
   TENON_CHECK(size.size() == stride.size(), "[{}] expected as many strides as sizes, got {} and {}", op_name,
               str(stride), str(size));
@@ -154,11 +183,11 @@ Geometry strided_geometry(const Arguments& arguments) {
   SymInt offset = self.sym_storage_offset() + arguments["offset"].sym_int();
   TENON_CHECK(expect(offset >= 0), "[as_strided] expected a storage offset of at least 0, got {}", offset.str());
   if (self.impl()->storage->has_data()) {
-    int64_t last = offset.plain(), room = self.impl()->storage->bytes() / self.element_size();
-    for (size_t dim = 0; dim < size.size(); ++dim) last += (size[dim].plain() - 1) * stride[dim].plain();
-    TENON_CHECK(is_empty(size) || last < room,
+    SymInt last = offset.plain(), room = self.impl()->storage->bytes() / self.element_size();
+    for (size_t dim = 0; dim < size.size(); ++dim) last += (SymInt(size[dim].plain()) - 1) * stride[dim].plain();
+    TENON_CHECK(is_empty(size) || last.plain() < room.plain(),
                 "[as_strided] sizes {} with strides {} from offset {} reach element {} of a storage that has {}",
-                str(size), str(stride), offset.str(), last, room);
+                str(size), str(stride), offset.str(), last.str(), room.str());
   }
   return {size, stride, offset};
 }
@@ -303,7 +332,11 @@ OPS(strided) {
       })
       .shape([](const Arguments& arguments) {
         const Tensor& self = arguments.tensor("self");
-        return std::vector{TensorMeta::contiguous(arguments["size"].sym_ints(), self.dtype(), self.device())};
+        SymInts size = arguments["size"].sym_ints();
+        check_places("_strided_gather", self.sym_sizes(), arguments["self_stride"].sym_ints(), 0);
+        check_places("_strided_gather", size, arguments["stride"].sym_ints(), arguments["offset"].sym_int());
+        check_order("_strided_gather", arguments["order"].ints(), static_cast<size_t>(self.dim()));
+        return std::vector{TensorMeta::contiguous(size, self.dtype(), self.device())};
       })
       .grad("self", saves(), [](Grad& g) {
         return _strided_fold(g.grad(), g.sizes("self"), g.argument("self_stride").sym_ints(),
@@ -326,8 +359,11 @@ OPS(strided) {
             found.there, [&] { return e.load(src, found.index); }, [&] { return e.load(self, index); });
       })
       .shape([](const Arguments& arguments) {
-        const Tensor& self = arguments.tensor("self");
+        const Tensor &self = arguments.tensor("self"), &src = arguments.tensor("src");
         SymInts sizes = self.sym_sizes();
+        check_places("_strided_scatter", sizes, arguments["self_stride"].sym_ints(), -arguments["offset"].sym_int());
+        check_places("_strided_scatter", src.sym_sizes(), arguments["stride"].sym_ints(), 0);
+        check_order("_strided_scatter", arguments["order"].ints(), static_cast<size_t>(src.dim()));
         return std::vector{TensorMeta{sizes, pointwise_strides(sizes, {&self, 1}), self.dtype(), self.device()}};
       })
       .grad("self", saves(),

@@ -1,3 +1,5 @@
+#include "dispatch/named_errors.h"
+
 #include <tenon/dispatch/registration.h>
 #include <tenon/ops/table.h>
 #include <tenon/schema/derive.h>
@@ -95,7 +97,9 @@ RowBuilder::~RowBuilder() noexcept(false) {
     define_inplace_copy(row_);
   }
   if (row_->kind == Kind::Composite && !row_->differentiable())
-    dispatch::register_composite(defined, dispatch::Composite::Implicit, row_->decomposition);
+    dispatch::register_composite(defined, dispatch::Composite::Implicit, [row = row_.get()](dispatch::Call& call) {
+      dispatch::naming(call, [&] { row->decomposition(call); });
+    });
 }
 
 namespace {

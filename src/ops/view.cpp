@@ -1,4 +1,6 @@
 // The same elements under another geometry.
+#include "sym/divide_up.h"
+
 #include <tenon/ops/table.h>
 #include <tenon/sym/size_rules.h>
 
@@ -181,7 +183,7 @@ Bounds slice_bounds(const Arguments& arguments) {
   b.start = within(arguments["start"], 0);
   b.end = within(arguments["end"], size);
   if (!b.end.same(size)) b.end = clamp(b.end, b.start, size);
-  b.length = is_one(b.step) ? b.end - b.start : (b.end - b.start + b.step - 1) / b.step;
+  b.length = is_one(b.step) ? b.end - b.start : divide_up(b.end - b.start, b.step);
   return b;
 }
 

@@ -10,6 +10,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 
 namespace tenon::runtime {
 namespace {
@@ -243,7 +244,8 @@ void launch(const codegen::CompiledKernel& compiled, std::span<void* const> buff
     compiled.entry(all.data(), integers.data(), scalars.data(), begin, end, failure);
   };
   auto [extent, work_each] = compiled.shape.evaluate(integers);
-  const int64_t work = extent * work_each;
+  int64_t work;
+  if (__builtin_mul_overflow(extent, work_each, &work)) work = std::numeric_limits<int64_t>::max();
   if (!compiled.shape.parallel() || extent <= 1 || work < kParallelWork || num_threads() == 1) {
     run(0, extent, &failed);
   } else {

@@ -56,11 +56,12 @@ class Run {
 
   void run(const AllocateStep& step) {
     Ints sizes = numbers(step.sizes), strides = numbers(step.strides);
-    if (step.reuse < 0) {
+    Tensor taken;
+    if (step.reuse >= 0) taken = std::move(slot(step.reuse));
+    if (!taken.defined() || !is_ours(taken)) {
       slot(step.slot) = core::allocate(sizes.span(), strides.span(), step.dtype, kCPU);
       return;
     }
-    Tensor taken = std::move(slot(step.reuse));
     auto impl = make_ref<TensorImpl>();
     impl->storage = taken.impl()->storage;
     impl->sizes = sizes;
@@ -70,6 +71,16 @@ class Run {
     impl->keys = taken.impl()->keys;
     impl->version = make_ref<Version>();
     slot(step.slot) = Tensor(impl);
+  }
+
+  // Whether nobody but this run holds the memory of a tensor taken out of its slot. A custom operator may have kept its
+  // argument, which must not change under its hands.
+  bool is_ours(const Tensor& taken) const {
+    if (taken.impl()->use_count() > 1) return false;
+    uint32_t others = taken.impl()->storage->use_count() - 1;
+    for (size_t at = 0; others > 0 && at < slots_.size(); ++at)
+      if (slots_[at].defined() && slots_[at].is_same_storage(taken)) --others;
+    return others == 0;
   }
 
   void run(const ViewStep& step) {
@@ -128,12 +139,29 @@ class Run {
   }
 
   void run(const EvaluateStep& step) {
-    const Phase& phase = plan_.phases[step.phase];
+    try {
+      evaluate(plan_.phases[step.phase]);
+    } catch (const Error&) {
+      say_with_expression(plan_.phases[step.phase]);
+      throw;
+    }
+  }
+
+  void evaluate(const Phase& phase) {
     // One phase alone holds all expressions, in order.
     if (plan_.phases.size() == 1) return phase.program.run(symbols_, {numbers_.data(), numbers_.size()});
     SmallVector<int64_t, 32> values(phase.results.size());
     phase.program.run(symbols_, {values.data(), values.size()});
     for (size_t at = 0; at < phase.results.size(); ++at) numbers_[static_cast<size_t>(phase.results[at])] = values[at];
+  }
+
+  // Raises what is wrong with the first expression that has no value, naming it.
+  void say_with_expression(const Phase& phase) const {
+    auto say = [this](size_t at) { sym::evaluate(plan_.expressions[at], symbols_); };
+    if (plan_.phases.size() == 1)
+      for (size_t at = 0; at < plan_.expressions.size(); ++at) say(at);
+    else
+      for (ExprIndex at : phase.results) say(static_cast<size_t>(at));
   }
 
   void run(const CheckStep& step) {

@@ -104,7 +104,8 @@ Expr Lowering::to_kernel(Expr expr) {
   }
   return pool().import(expr, symbols_);
 }
-// Parts that are more than index arithmetic (powers, roundings of reals) are computed before the launch and passed.
+// Parts that are more than index arithmetic (powers, roundings of reals, divisions by what may be 0 or -1) are computed
+// before the launch and passed.
 Expr Lowering::rebuild(Expr expr) {
   if (sym::is_index_arithmetic(expr)) return to_kernel(expr);
   std::span<const Expr> args = expr.args();
@@ -113,15 +114,17 @@ Expr Lowering::rebuild(Expr expr) {
     for (const Expr& arg : args.subspan(1)) result = combine(result, rebuild(arg));
     return result;
   };
-  switch (expr.op()) {
-    case sym::Op::Add: return fold([](Expr a, Expr b) { return a + b; });
-    case sym::Op::Mul: return fold([](Expr a, Expr b) { return a * b; });
-    case sym::Op::FloorDiv: return fold([](Expr a, Expr b) { return floor_div(a, b); });
-    case sym::Op::Mod: return fold([](Expr a, Expr b) { return mod(a, b); });
-    case sym::Op::Min: return fold([](Expr a, Expr b) { return min(a, b); });
-    case sym::Op::Max: return fold([](Expr a, Expr b) { return max(a, b); });
-    default: break;
-  }
+  const bool divides = expr.op() == sym::Op::FloorDiv || expr.op() == sym::Op::Mod;
+  const bool traps = divides && graph_.env->pool().range(args[1]).min < 1;
+  if (!traps) switch (expr.op()) {
+      case sym::Op::Add: return fold([](Expr a, Expr b) { return a + b; });
+      case sym::Op::Mul: return fold([](Expr a, Expr b) { return a * b; });
+      case sym::Op::FloorDiv: return fold([](Expr a, Expr b) { return floor_div(a, b); });
+      case sym::Op::Mod: return fold([](Expr a, Expr b) { return mod(a, b); });
+      case sym::Op::Min: return fold([](Expr a, Expr b) { return min(a, b); });
+      case sym::Op::Max: return fold([](Expr a, Expr b) { return max(a, b); });
+      default: break;
+    }
   auto [found, added] = computed_.try_emplace(expr);
   if (added) {
     found->second = builder_.integer(fmt::format("n{}", computed_.size() - 1), graph_.env->pool().range(expr));

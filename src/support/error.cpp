@@ -1,3 +1,5 @@
+#include "support/reworded.h"
+
 #include <tenon/support/decision.h>
 #include <tenon/support/error.h>
 
@@ -37,6 +39,12 @@ namespace support {
 
 void fail(ErrorKind kind, fmt::string_view text, fmt::format_args arguments) {
   raise(kind, fmt::vformat(text, arguments));
+}
+
+void raise_reworded(const Error& error, const std::string& text) {
+  if (dynamic_cast<const OverflowError*>(&error)) throw OverflowError(text);
+  if (dynamic_cast<const MemoryError*>(&error)) throw MemoryError(text);
+  raise(error.kind(), text);
 }
 
 void fail_internal(const char* condition, const char* file, int line, fmt::string_view text,

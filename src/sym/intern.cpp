@@ -216,14 +216,13 @@ Expr ExprPool::symbol(int32_t id) const {
   return state_->symbols[static_cast<size_t>(id)].expr;
 }
 
-bool is_index_arithmetic(Expr expr) {
-  bool own = false;
+namespace {
+
+bool is_index_operation(Expr expr) {
   switch (expr.op()) {
     case Op::Constant:
     case Op::Add:
     case Op::Mul:
-    case Op::FloorDiv:
-    case Op::Mod:
     case Op::Min:
     case Op::Max:
     case Op::Eq:
@@ -232,11 +231,24 @@ bool is_index_arithmetic(Expr expr) {
     case Op::Le:
     case Op::And:
     case Op::Or:
-    case Op::Not: own = true; break;
-    case Op::Symbol: own = !expr.is_real(); break;
-    default: break;
+    case Op::Not: return true;
+    // By -1 or 0 machines trap.
+    case Op::FloorDiv:
+    case Op::Mod: return expr.pool().range(expr.args()[1]).min >= 1;
+    case Op::Symbol: return !expr.is_real();
+    default: return false;
   }
-  return own && std::all_of(expr.args().begin(), expr.args().end(), [](Expr arg) { return is_index_arithmetic(arg); });
+}
+
+}  // namespace
+
+bool is_index_arithmetic(Expr expr) {
+  if (expr.args().empty()) return is_index_operation(expr);
+  bool all = true;
+  std::unordered_set<Expr> seen;
+  post_order(
+      expr, [&](Expr e) { return all && seen.insert(e).second; }, [&](Expr e) { all = all && is_index_operation(e); });
+  return all;
 }
 
 std::vector<int32_t> symbols_of(Expr expr) {

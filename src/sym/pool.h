@@ -9,6 +9,7 @@
 // A pool is used by one thread at a time.
 #pragma once
 
+#include "apply.h"
 #include "rules.h"
 
 #include <tenon/support/hash.h>
@@ -68,9 +69,6 @@ std::optional<int64_t> checked_mul(int64_t a, int64_t b);
 // Towards minus infinity; b != 0, and not kMin / -1.
 int64_t divide_floor(int64_t a, int64_t b);
 int64_t modulo(int64_t a, int64_t b);
-
-// One operation on evaluated operands; false if it has no value. Sums and products wrap.
-bool apply_operation(Op op, int64_t a, int64_t b, int64_t& result);
 
 // Interval arithmetic; infinite ends absorb.
 Range add(Range a, Range b);

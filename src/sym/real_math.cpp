@@ -65,15 +65,4 @@ bool apply_rounding(Op op, double x, int64_t& result) {
   return true;
 }
 
-bool apply_pow(int64_t base, int64_t exponent, int64_t& result) {
-  if (exponent < 0) return false;
-  uint64_t power = 1, factor = static_cast<uint64_t>(base);
-  for (auto left = static_cast<uint64_t>(exponent); left != 0; left >>= 1) {
-    if (left & 1) power *= factor;
-    factor *= factor;
-  }
-  result = static_cast<int64_t>(power);
-  return true;
-}
-
 }  // namespace tenon::sym

@@ -16,8 +16,6 @@ double apply_binary(Op op, double a, double b);
 bool apply_comparison(Op op, double a, double b);
 // Floor, Ceil, Round, Trunc; false if the result is no 64-bit number.
 bool apply_rounding(Op op, double x, int64_t& result);
-// Powers of integers wrap; false for a negative exponent.
-bool apply_pow(int64_t base, int64_t exponent, int64_t& result);
 inline bool has_no_fraction(double x) { return std::isfinite(x) && std::trunc(x) == x; }
 
 }  // namespace tenon::sym

@@ -40,7 +40,9 @@ std::optional<bool> holds_for_typical(ShapeEnv& env, Expr expr) {
     sym::Range range = env.pool().range(symbol);
     values[static_cast<size_t>(id)] = env.hint(symbol).value_or(std::clamp(kTypical, range.min, range.max));
   }
-  return sym::evaluate(expr, values) != 0;
+  int64_t holds = 0;
+  if (!sym::ExprProgram({&expr, 1}).try_run(values, {&holds, 1})) return std::nullopt;
+  return holds != 0;
 }
 
 }  // namespace

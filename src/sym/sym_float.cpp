@@ -1,3 +1,4 @@
+#include "apply.h"
 #include "real_math.h"
 
 #include <tenon/sym/shape_env.h>
@@ -143,9 +144,12 @@ SymInt pow(const SymInt& base, const SymInt& exponent) {
     const Ref<ShapeEnv>& env = base.env() ? base.env() : exponent.env();
     return SymInt(sym::pow(base.to_expr(*env), exponent.to_expr(*env)), env);
   }
+  TENON_CHECK(exponent.plain() >= 0, "[pow] expected an exponent of at least 0, got {} to the power of {}", base.str(),
+              exponent.str());
   int64_t result = 0;
-  TENON_CHECK(sym::apply_pow(base.plain(), exponent.plain(), result),
-              "[pow] expected an exponent of at least 0, got {} to the power of {}", base.str(), exponent.str());
+  if (!sym::apply_operation(sym::Op::Pow, base.plain(), exponent.plain(), result))
+    throw OverflowError(fmt::format("[pow] expected a result that fits 64 bits, got {} to the power of {}", base.str(),
+                                    exponent.str()));
   return result;
 }
 

@@ -1,4 +1,8 @@
+#include "apply.h"
+
 #include <tenon/sym/shape_env.h>
+
+#include <fmt/format.h>
 
 namespace tenon {
 namespace {
@@ -26,14 +30,25 @@ SymBool compare(const SymInt& a, const SymInt& b, const Build& build) {
   return SymBool(build(a.to_expr(*env), b.to_expr(*env)), env);
 }
 
+// What a simplified expression no longer divides by, it must not have been divided by either: 0 / n is 0 for the
+// simplifier, and an Error where n is 0.
 void check_divisor(const SymInt& a, const SymInt& b, const char* what) {
-  TENON_CHECK(b.is_symbolic() || b.plain() != 0, "[{}] expected a divisor other than 0, got {} {} 0", what, a.str(),
-              what);
+  if (b.is_symbolic())
+    b.env()->check(b != 0, fmt::format("[{}] {} {} {} divides", what, a.str(), what, b.str()), CallSite::here());
+  else
+    TENON_CHECK(b.plain() != 0, "[{}] expected a divisor other than 0, got {} {} 0", what, a.str(), what);
 }
 
-int64_t floor_quotient(int64_t a, int64_t b) {
-  if (b == -1) return static_cast<int64_t>(0 - static_cast<uint64_t>(a));
-  return a / b - (a % b != 0 && (a < 0) != (b < 0));
+[[noreturn]] void does_not_fit(const SymInt& a, const char* what, const SymInt& b) {
+  throw OverflowError(
+      fmt::format("[{}] expected a result that fits 64 bits, got {} {} {}", what, a.str(), what, b.str()));
+}
+
+// The operator for operands one of which is symbolic; of plain ones only what does not fit comes here.
+template <typename Build>
+SymInt arithmetic(const SymInt& a, const char* what, const SymInt& b, const Build& build) {
+  if (sym::detail::both_plain(a, b)) does_not_fit(a, what, b);
+  return combine(a, b, build);
 }
 
 }  // namespace
@@ -91,27 +106,31 @@ bool SymBool::decide() const { return env_->decide(expr_); }
 namespace sym::detail {
 
 SymInt add(const SymInt& a, const SymInt& b) {
-  return combine(a, b, [](Expr x, Expr y) { return x + y; });
+  return arithmetic(a, "+", b, [](Expr x, Expr y) { return x + y; });
 }
 SymInt subtract(const SymInt& a, const SymInt& b) {
-  return combine(a, b, [](Expr x, Expr y) { return x - y; });
+  return arithmetic(a, "-", b, [](Expr x, Expr y) { return x - y; });
 }
 SymInt multiply(const SymInt& a, const SymInt& b) {
-  return combine(a, b, [](Expr x, Expr y) { return x * y; });
+  return arithmetic(a, "*", b, [](Expr x, Expr y) { return x * y; });
 }
 SymBool equal(const SymInt& a, const SymInt& b) { return compare(a, b, &sym::eq); }
 SymBool less(const SymInt& a, const SymInt& b) { return compare(a, b, &sym::lt); }
 
 SymInt divide(const SymInt& a, const SymInt& b) {
   check_divisor(a, b, "/");
-  if (!a.is_symbolic() && !b.is_symbolic()) return floor_quotient(a.plain(), b.plain());
-  return combine(a, b, &sym::floor_div);
+  int64_t quotient;
+  if (!both_plain(a, b)) return combine(a, b, &sym::floor_div);
+  if (!apply_operation(Op::FloorDiv, a.plain(), b.plain(), quotient)) does_not_fit(a, "/", b);
+  return quotient;
 }
 
 SymInt remainder(const SymInt& a, const SymInt& b) {
   check_divisor(a, b, "%");
-  if (!a.is_symbolic() && !b.is_symbolic()) return a - b * floor_quotient(a.plain(), b.plain());
-  return combine(a, b, &sym::mod);
+  int64_t rest;
+  if (!both_plain(a, b)) return combine(a, b, &sym::mod);
+  TENON_ASSERT(apply_operation(Op::Mod, a.plain(), b.plain(), rest), "{} % {}", a.plain(), b.plain());
+  return rest;
 }
 
 }  // namespace sym::detail

@@ -27,6 +27,7 @@ class LaunchShape {
   size_t symbols_ = 0;               // of the kernel's pool; 0: the values are constant
   std::vector<int32_t> symbol_ids_;  // by integer parameter
   sym::ExprProgram program_;         // extent, work
+  sym::Expr extent_;                 // of the kernel's pool
 };
 
 }  // namespace tenon::codegen

@@ -3,7 +3,8 @@
 // `Error` is the user's: something that was passed in cannot work. Its text has the form
 // "[operator] what was expected, what was given", with shapes and dtypes. Its class says what kind of fault it is, with
 // the names that Python has for them: `RuntimeError` (unless said otherwise), `ValueError`, `TypeError`, `IndexError`,
-// `NotImplementedError`.
+// `NotImplementedError`. Two more are RuntimeErrors that a program may want to tell apart: `OverflowError`, a size or
+// position that 64 bits do not hold, and `MemoryError`, more memory than there is.
 // `InternalError` is ours: a condition that the code relies on did not hold. Its text names the
 // condition, the file and the line, and whatever the author of the check thought worth showing.
 //
@@ -23,6 +24,10 @@
 //     if (rank > 1) fail<ValueError>("[vector] expected one dimension, got {}", rank);
 //   } catch (const IndexError&) {             // one kind
 //     throw;
+//   } catch (const MemoryError&) {            // less may fit
+//     throw MemoryError("[matrix] out of memory");
+//   } catch (const OverflowError&) {          // no machine has that much
+//     throw OverflowError("[matrix] expected a size that fits 64 bits");
 //   } catch (const Error& error) {            // a fault of the user's
 //     std::string text = std::string(name(error.kind())) + ": " + error.what();  // "ValueError: [vector] …"
 //     if (error.kind() != ErrorKind::Value) raise(error.kind(), text + ", and more about it");
@@ -54,6 +59,18 @@ class RuntimeError : public Error {
  public:
   using Error::Error;
   static constexpr ErrorKind kKind = ErrorKind::Runtime;
+};
+
+// A size, stride, position or number of bytes that 64 bits do not hold.
+class OverflowError : public RuntimeError {
+ public:
+  using RuntimeError::RuntimeError;
+};
+
+// More memory than there is.
+class MemoryError : public RuntimeError {
+ public:
+  using RuntimeError::RuntimeError;
 };
 
 // An argument of the right type that cannot be.

@@ -218,15 +218,18 @@ class ExprPool {
   std::unique_ptr<State> state_;
 };
 
-// The value of an expression; `symbol_values[id]` is the value of symbol `id`. Overflow wraps; an expression without a
-// value (a division by zero) is an Error. Reals, symbols and results alike, are the bits of the double.
+// The value of an expression; `symbol_values[id]` is the value of symbol `id`. Integers are the mathematical ones on
+// the way: what simplification reordered does not overflow where the result fits. An expression without a value (a
+// division by zero) is an Error, a result that 64 bits do not hold an OverflowError. Reals, symbols and results alike,
+// are the bits of the double.
 int64_t evaluate(Expr expr, std::span<const int64_t> symbol_values);
 double evaluate_real(Expr expr, std::span<const int64_t> symbol_values);
 
 // The ids of the symbols that an expression mentions, ascending.
 std::vector<int32_t> symbols_of(Expr expr);
 
-// Whether it is made of + * FloorDiv Mod Min Max and conditions on integers alone, as the indices of kernels are.
+// Whether it is made of + * Min Max, conditions on integers, and FloorDiv and Mod by what is at least 1 alone, as the
+// indices of kernels are.
 bool is_index_arithmetic(Expr expr);
 
 // Several expressions compiled to straight-line code that shares subexpressions; running it allocates nothing.

@@ -1,5 +1,6 @@
 // `SymInt`: a plain number, or an expression with the `ShapeEnv` that it belongs to. A plain one costs what an
-// int64_t costs. Arithmetic between plain numbers is arithmetic; with an expression it builds an expression.
+// int64_t costs. Arithmetic between plain numbers is arithmetic; with an expression it builds an expression. A result
+// that 64 bits do not hold is an `OverflowError`: of plain numbers at once, of an expression where its value is taken.
 // A comparison is a `SymBool`. Turning either into a plain value pins it: the answer is taken from what is known or
 // from the hint, and a guard is recorded that names the line. A `SymInt` becomes an `int64_t` by itself (and nothing
 // else does), so that `int64_t n = x.size(0)` can be written; arithmetic and comparisons with plain integers stay
@@ -83,7 +84,7 @@ class SymBool {
   Ref<sym::ShapeEnv> env_;
 };
 
-// The operators where an operand is symbolic.
+// The operators where an operand is symbolic; of plain ones where the result does not fit, which is an Error.
 namespace sym::detail {
 SymInt add(const SymInt& a, const SymInt& b);
 SymInt subtract(const SymInt& a, const SymInt& b);
@@ -103,17 +104,19 @@ template <typename A, typename B>
 concept IntOperands = (std::same_as<A, SymInt> && (std::same_as<B, SymInt> || PlainInteger<B>)) ||
                       (PlainInteger<A> && std::same_as<B, SymInt>);
 
-#define TENON_INT_OPERATOR(sign, function)                                \
-  template <typename A, typename B>                                       \
-    requires IntOperands<A, B>                                            \
-  SymInt operator sign(const A& left, const B& right) {                   \
-    const SymInt &a = left, &b = right;                                   \
-    if (sym::detail::both_plain(a, b)) return int64_t(a) sign int64_t(b); \
-    return sym::detail::function(a, b);                                   \
+#define TENON_INT_OPERATOR(sign, function, overflows)                                            \
+  template <typename A, typename B>                                                              \
+    requires IntOperands<A, B>                                                                   \
+  SymInt operator sign(const A& left, const B& right) {                                          \
+    const SymInt &a = left, &b = right;                                                          \
+    int64_t result;                                                                              \
+    if (sym::detail::both_plain(a, b) && !overflows(int64_t(a), int64_t(b), &result)) [[likely]] \
+      return result;                                                                             \
+    return sym::detail::function(a, b);                                                          \
   }
-TENON_INT_OPERATOR(+, add)
-TENON_INT_OPERATOR(-, subtract)
-TENON_INT_OPERATOR(*, multiply)
+TENON_INT_OPERATOR(+, add, __builtin_add_overflow)
+TENON_INT_OPERATOR(-, subtract, __builtin_sub_overflow)
+TENON_INT_OPERATOR(*, multiply, __builtin_mul_overflow)
 #undef TENON_INT_OPERATOR
 template <typename A, typename B>
   requires IntOperands<A, B>

@@ -149,6 +149,35 @@ TEST_F(ObjectCache, DamagedEntriesAreReplaced) {
   EXPECT_LE(warning_count() - warnings, 1);
 }
 
+// What lies at an entry's path may be anything: a pipe that nobody writes to, a link to a device that never ends, a
+// file of a size that no kernel has. None of it is read.
+TEST_F(ObjectCache, only_files_of_a_plausible_size_are_read) {
+  CompiledKernelRef cold = compile(scale_kernel(11));
+  const std::string path = entry_path(key(cold));
+  const std::function<void()> placed[] = {
+      [&] { ASSERT_EQ(mkfifo(path.c_str(), 0600), 0); },
+      [&] { ASSERT_EQ(symlink("/dev/zero", path.c_str()), 0); },
+      [&] { ASSERT_EQ(symlink("/dev/tty", path.c_str()), 0); },
+      [&] { ASSERT_EQ(symlink(path.c_str(), path.c_str()), 0); },
+      [&] {
+        write(path, "x");
+        ASSERT_EQ(truncate(path.c_str(), off_t{1} << 31), 0);
+      },
+  };
+  for (size_t at = 0; at < std::size(placed); ++at) {
+    SCOPED_TRACE(at);
+    fs::remove(path);
+    placed[at]();
+    forget_loaded_kernels();
+    CompiledKernelRef again = compile(scale_kernel(11));
+    EXPECT_FALSE(again->from_cache);
+    EXPECT_EQ(run_once(again), 33.0f);
+    EXPECT_TRUE(fs::is_regular_file(fs::symlink_status(path))) << "it was made again";
+    forget_loaded_kernels();
+    EXPECT_TRUE(compile(scale_kernel(11))->from_cache);
+  }
+}
+
 TEST_F(ObjectCache, AnotherKernelsEntryIsNotUsed) {
   CompiledKernelRef first = compile(scale_kernel(8)), second = compile(scale_kernel(9));
   write(entry_path(key(first)), read(entry_path(key(second))));

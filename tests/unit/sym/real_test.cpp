@@ -138,13 +138,14 @@ TEST_F(RealTest, IntegerAbsAndPow) {
   EXPECT_EQ(ge(abs(k), k), number(1));
   EXPECT_EQ(evaluate(pow(number(3), n), std::vector<int64_t>{0, 0, 5, 0}), 243);
   EXPECT_EQ(error_of([&] { evaluate(pow(n, k), std::vector<int64_t>{0, 0, 5, -1}); }),
-            "[evaluate] expected an exponent of at least 0, got 5 to the power of -1");
+            "[evaluate] expected an exponent of at least 0, got 5 to the power of -1\n  evaluating Pow(n, k)\n"
+            "  n = 5\n  k = -1");
 }
 
 TEST_F(RealTest, NoValue) {
   std::vector<int64_t> nan = {std::bit_cast<int64_t>(kNan), 0, 2, 0};
   EXPECT_EQ(error_of([&] { evaluate(floor(f), nan); }),
-            "[evaluate] expected a number that fits 64 bits when rounded, got nan");
+            "[evaluate] expected a number that fits 64 bits when rounded, got nan\n  evaluating Floor(f)\n  f = nan");
   EXPECT_FALSE(floor(real(1e30)).is_constant());
   Expr both[] = {floor(f), n};
   int64_t results[2];
