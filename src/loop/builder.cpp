@@ -1,6 +1,7 @@
 #include <tenon/loop/builder.h>
 
 #include "facts.h"
+#include "known_values.h"
 #include "op_table.h"
 
 #include <tenon/core/half.h>
@@ -55,6 +56,7 @@ struct Builder::Notes {
   std::vector<int64_t> stores;                   // per buffer: how many so far
   std::vector<std::optional<Dtype>> rounded_as;  // per value: the half that it is known to be representable in
   std::vector<bool> is_one;                      // per value: the constant 1
+  KnownValues known;
 };
 
 Builder::Builder(std::string name) : notes_(std::make_unique<Notes>()) {
@@ -131,6 +133,7 @@ Lane Builder::emit(Op op) {
   if (op.has_rounding) rounded_as = op.rounded;
   notes_->rounded_as.push_back(rounded_as);
   notes_->is_one.push_back(op.code == OpCode::Constant && op.number.to_real() == 1);
+  notes_->known.add(op, pool());
   scopes_.back()->made.emplace(key, op.result);
   scopes_.back()->block->push_back(op);
   return Lane(this, op.result, op.dtype);
@@ -223,6 +226,8 @@ Lane Builder::index(sym::Expr expr) {
 sym::Expr Builder::bind_index(Lane value, sym::Range range) {
   require_own(value);
   TENON_ASSERT(value.dtype() == Dtype::Int64, "an index is int64, got {}", name(value.dtype()));
+  if (const sym::Expr known = notes_->known.number(value.id()); known.defined() && is_index_arithmetic(known))
+    return known;
   for (const auto& scope : scopes_) {
     const auto found = scope->bound.find(value.id());
     if (found != scope->bound.end() && found->second.range == range) return found->second.symbol;
@@ -259,6 +264,7 @@ Lane Builder::reduce(ReduceKind kind, Lane value) {
 void Builder::check(Lane condition, std::string message) {
   require_own(condition);
   TENON_ASSERT(condition.dtype() == Dtype::Bool, "a checked condition is bool, got {}", name(condition.dtype()));
+  if (notes_->known.truth(condition.id()) == true) return;
   if (!conditions_.empty()) condition = binary(OpCode::Or, unary(OpCode::Not, conditions_.back()), condition);
   Op op{.code = OpCode::Check, .dtype = Dtype::Bool};
   op.operands[0] = condition.id();

@@ -101,10 +101,15 @@ OPS(activation) {
       });
   op("hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor")
       .pointwise(Promotion::Self, [](Lane x, Lane low, Lane high) { return minimum(maximum(x, low), high); })
+      .check([](const Arguments& arguments) {
+        TENON_CHECK(arguments.tensor("self").dtype() != kBool, "[{}] expected a tensor of numbers, got {}",
+                    arguments.op().brief_name(), arguments.tensor("self").description());
+      })
       .grad("self", saves("self"), [](Grad& g) {
         Tensor x = g.saved("self");
-        Tensor inside = logical_and(x > g.argument("min_val").scalar(), x < g.argument("max_val").scalar());
-        return where(inside, g.grad(), zeros_like(g.grad()));
+        // A NaN is not outside, and passes the gradient on.
+        Tensor outside = logical_or(x <= g.argument("min_val").scalar(), x >= g.argument("max_val").scalar());
+        return where(outside, zeros_like(g.grad()), g.grad());
       });
   op("relu6(Tensor self) -> Tensor").decompose([](const Tensor& self) { return hardtanh(self, 0, 6); });
   // Beyond the threshold it is the identity to within rounding.

@@ -69,6 +69,34 @@ Lane interpolated(Lane start, Lane end, Lane weight) {
   return select(abs(weight) < 0.5, start + weight * distance, end - distance * (1.0 - weight));
 }
 
+// value / (x² + y²); at the origin, where an angle has no slope, 0.
+Tensor by_square(const Tensor& value, const Tensor& y, const Tensor& x) {
+  Tensor square = x * x + y * y;
+  return where(square == 0, zeros_like(square), value / square);
+}
+
+// Of `lerp`: the operands have one dtype, a floating one.
+void check_interpolation(const Arguments& arguments) {
+  Dtype dtype = arguments.tensor("self").dtype();
+  auto check_dtype = [&](const Tensor& tensor) {
+    TENON_CHECK(tensor.dtype() == dtype, "[lerp] expected tensors of one dtype, got {} and {}", name(dtype),
+                name(tensor.dtype()));
+  };
+  check_dtype(arguments.tensor("end"));
+  // A weight of no dimensions is as good as a number.
+  const dispatch::Value& weight = arguments["weight"];
+  if (weight.is_tensor() && weight.tensor().dim() > 0) check_dtype(weight.tensor());
+  check_floats<NotImplementedError>(arguments);
+}
+
+// Of `addcdiv`: a quotient of integers would be cut.
+void check_quotient(const Arguments& arguments) {
+  const Tensor &a = arguments.tensor("tensor1"), &b = arguments.tensor("tensor2");
+  TENON_CHECK(is_floating(a.dtype()) || is_floating(b.dtype()),
+              "[addcdiv] expected floating point tensors to divide, got {} and {}", a.description(), b.description());
+  check_floats<RuntimeError>(arguments);
+}
+
 Tensor scaled(const Tensor& tensor, const dispatch::Value& factor) {
   Scalar value = factor.scalar();
   return !value.is_symbolic() && value.to_double() == 1 ? tensor : tensor * value;
@@ -77,12 +105,14 @@ Tensor scaled(const Tensor& tensor, const dispatch::Value& factor) {
 }  // namespace
 
 OPS(division) {
-  op("floor_divide(Tensor self, Tensor other) -> Tensor").pointwise(Promotion::Same, [](Lane x, Lane y) {
-    return floor_divided(x, y);
-  });
-  op("floor_divide.Scalar(Tensor self, Scalar other) -> Tensor").pointwise(Promotion::Same, [](Lane x, Lane y) {
-    return floor_divided(x, y);
-  });
+  // A quotient that is rounded is flat wherever it has a slope.
+  op("floor_divide(Tensor self, Tensor other) -> Tensor")
+      .pointwise(Promotion::Same, [](Lane x, Lane y) { return floor_divided(x, y); })
+      .grad("self", saves(), [](Grad& g) { return zeros_like(g.grad()); })
+      .grad("other", saves(), [](Grad& g) { return zeros_like(g.grad()); });
+  op("floor_divide.Scalar(Tensor self, Scalar other) -> Tensor")
+      .pointwise(Promotion::Same, [](Lane x, Lane y) { return floor_divided(x, y); })
+      .grad("self", saves(), [](Grad& g) { return zeros_like(g.grad()); });
   op("remainder.Tensor(Tensor self, Tensor other) -> Tensor")
       .pointwise(Promotion::Same, [](Lane x, Lane y) { return mod(x, y); })
       .grad("self", saves(), [](Grad& g) { return g.grad(); })
@@ -107,20 +137,16 @@ OPS(division) {
                     "[div] expected a rounding mode of 'floor', 'trunc' or none, got '{}'", *mode);
         return *mode == "floor" ? floor_divide(self, other) : _trunc_divide(self, other);
       });
-  op("_trunc_divide(Tensor self, Tensor other) -> Tensor").pointwise(Promotion::Same, [](Lane x, Lane y) {
-    return truncated(x, y);
-  });
+  op("_trunc_divide(Tensor self, Tensor other) -> Tensor")
+      .pointwise(Promotion::Same, [](Lane x, Lane y) { return truncated(x, y); })
+      .grad("self", saves(), [](Grad& g) { return zeros_like(g.grad()); })
+      .grad("other", saves(), [](Grad& g) { return zeros_like(g.grad()); });
   op("atan2(Tensor self, Tensor other) -> Tensor")
       .pointwise(Promotion::ToFloat, [](Lane y, Lane x) { return atan2(y, x); })
       .grad("self", saves("self", "other"),
-            [](Grad& g) {
-              Tensor y = g.saved("self"), x = g.saved("other");
-              return g.grad() * (x / (x * x + y * y));
-            })
-      .grad("other", saves("self", "other"), [](Grad& g) {
-        Tensor y = g.saved("self"), x = g.saved("other");
-        return -g.grad() * (y / (x * x + y * y));
-      });
+            [](Grad& g) { return g.grad() * by_square(g.saved("other"), g.saved("self"), g.saved("other")); })
+      .grad("other", saves("self", "other"),
+            [](Grad& g) { return -g.grad() * by_square(g.saved("self"), g.saved("self"), g.saved("other")); });
 }
 
 OPS(bits) {
@@ -194,12 +220,12 @@ OPS(bounds) {
 OPS(combination) {
   op("lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor")
       .pointwise(Promotion::Same, [](Lane x, Lane y, Lane weight) { return interpolated(x, y, weight); })
-      .check(check_floats<NotImplementedError>)
+      .check(check_interpolation)
       .grad("self", saves(), [](Grad& g) { return g.grad() * (1 - g.argument("weight").scalar().to_double()); })
       .grad("end", saves(), [](Grad& g) { return g.grad() * g.argument("weight").scalar(); });
   op("lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor")
       .pointwise(Promotion::Same, [](Lane x, Lane y, Lane weight) { return interpolated(x, y, weight); })
-      .check(check_floats<NotImplementedError>)
+      .check(check_interpolation)
       .grad("self", saves("weight"), [](Grad& g) { return g.grad() * (1 - g.saved("weight")); })
       .grad("end", saves("weight"), [](Grad& g) { return g.grad() * g.saved("weight"); })
       .grad("weight", saves("self", "end"), [](Grad& g) { return g.grad() * (g.saved("end") - g.saved("self")); });
@@ -212,7 +238,7 @@ OPS(combination) {
             [](Grad& g) { return scaled(g.grad() * g.saved("tensor1"), g.argument("value")); });
   op("addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor")
       .pointwise(Promotion::Same, [](Lane x, Lane a, Lane b, Lane value) { return x + value * a / b; })
-      .check(check_floats<RuntimeError>)
+      .check(check_quotient)
       .grad("self", saves(), [](Grad& g) { return g.grad(); })
       .grad("tensor1", saves("tensor2"),
             [](Grad& g) { return scaled(g.grad() / g.saved("tensor2"), g.argument("value")); })

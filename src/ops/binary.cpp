@@ -13,6 +13,18 @@ Tensor scaled(const Tensor& grad, const dispatch::Value& alpha) {
   return grad * factor;
 }
 
+// Of two equal ones each has half of the gradient; a NaN, which is not less than anything, passes it on to both.
+Tensor unless(Grad& g, const Tensor& lost) {
+  Tensor equal = g.saved("self") == g.saved("other");
+  return where(equal, g.grad() / 2, where(lost, zeros_like(g.grad()), g.grad()));
+}
+
+void check_condition(const Arguments& arguments) {
+  const Tensor& condition = arguments.tensor("condition");
+  TENON_CHECK(condition.dtype() == kBool || condition.dtype() == kUInt8,
+              "[where] expected a condition of bools, got {}", condition.description());
+}
+
 }  // namespace
 
 OPS(binary) {
@@ -69,6 +81,8 @@ OPS(binary) {
         if (!exponent.is_symbolic()) {
           double y = exponent.to_double();
           bool floating = is_floating(self.dtype());
+          // The power of a bool is a number, unless its exponent is a bool too.
+          if (self.dtype() == kBool && exponent.kind() == Scalar::Kind::Int) return pow(self.to(kInt64), exponent);
           if (y == 1) return exponent.is_real() && !floating ? self.to(kFloat32) : clone(self);
           if (y == 2 && (floating || !exponent.is_real())) return self * self;
           if (y == 3 && (floating || !exponent.is_real())) return self * self * self;
@@ -89,29 +103,16 @@ OPS(binary) {
   op("maximum(Tensor self, Tensor other) -> Tensor")
       .pointwise(Promotion::Same, [](Lane x, Lane y) { return maximum(x, y); })
       .no_inplace()
-      .grad("self", saves("self", "other"),
-            [](Grad& g) {
-              Tensor x = g.saved("self"), y = g.saved("other");
-              return where(x == y, g.grad() / 2, where(x > y, g.grad(), zeros_like(g.grad())));
-            })
-      .grad("other", saves("self", "other"), [](Grad& g) {
-        Tensor x = g.saved("self"), y = g.saved("other");
-        return where(x == y, g.grad() / 2, where(y > x, g.grad(), zeros_like(g.grad())));
-      });
+      .grad("self", saves("self", "other"), [](Grad& g) { return unless(g, g.saved("self") < g.saved("other")); })
+      .grad("other", saves("self", "other"), [](Grad& g) { return unless(g, g.saved("self") > g.saved("other")); });
   op("minimum(Tensor self, Tensor other) -> Tensor")
       .pointwise(Promotion::Same, [](Lane x, Lane y) { return minimum(x, y); })
       .no_inplace()
-      .grad("self", saves("self", "other"),
-            [](Grad& g) {
-              Tensor x = g.saved("self"), y = g.saved("other");
-              return where(x == y, g.grad() / 2, where(x < y, g.grad(), zeros_like(g.grad())));
-            })
-      .grad("other", saves("self", "other"), [](Grad& g) {
-        Tensor x = g.saved("self"), y = g.saved("other");
-        return where(x == y, g.grad() / 2, where(y < x, g.grad(), zeros_like(g.grad())));
-      });
+      .grad("self", saves("self", "other"), [](Grad& g) { return unless(g, g.saved("self") > g.saved("other")); })
+      .grad("other", saves("self", "other"), [](Grad& g) { return unless(g, g.saved("self") < g.saved("other")); });
   op("where.self(Tensor condition, Tensor self, Tensor other) -> Tensor")
       .pointwise(Promotion::Branch, [](Lane condition, Lane x, Lane y) { return select(condition, x, y); })
+      .check(check_condition)
       .grad("self", saves("condition"),
             [](Grad& g) { return where(g.saved("condition"), g.grad(), zeros_like(g.grad())); })
       .grad("other", saves("condition"),

@@ -46,12 +46,26 @@ Lane uniform(Element& e, Expr word, Dtype dtype) {
   return cast(high, dtype) * (1.0 / 16777216.0);
 }
 
+// In the order in memory of the tensor that it is made like, unless another is asked for.
+Tensor laid_out_as(const Tensor& self, const Tensor& drawn, std::optional<MemoryFormat> format) {
+  bool plain = format && *format == MemoryFormat::Contiguous;
+  if (plain || self.is_contiguous()) return drawn;
+  return copy(empty_like(self, TensorOptions(drawn.dtype(), drawn.device())), drawn);
+}
+
 std::vector<TensorMeta> arange_shape(const Arguments& arguments) {
   Scalar start = arguments["start"].scalar(), end = arguments["end"].scalar(), step = arguments["step"].scalar();
   bool real = start.is_real() || end.is_real() || step.is_real();
+  Dtype dtype = dtype_or(arguments, real ? kFloat32 : kInt64);
   SymInt count;
   if (real) {
     double first = start.to_double(), last = end.to_double(), stride = step.to_double();
+    // As PyTorch does: for int64, and for no other integers, everything is cut to whole numbers before it is counted.
+    if (dtype == kInt64) {
+      first = std::trunc(first);
+      last = std::trunc(last);
+      stride = std::trunc(stride);
+    }
     TENON_CHECK(stride != 0, "[arange] expected a step other than 0");
     TENON_CHECK(std::isfinite(first) && std::isfinite(last), "[arange] expected finite bounds, got {} and {}", first,
                 last);
@@ -68,7 +82,6 @@ std::vector<TensorMeta> arange_shape(const Arguments& arguments) {
                 start.str(), end.str(), stride);
     count = stride == 1 ? length : -((-length) / SymInt(stride));
   }
-  Dtype dtype = dtype_or(arguments, real ? kFloat32 : kInt64);
   TENON_CHECK_IMPLEMENTED(dtype != kBool, "[arange] expected a dtype of numbers, got bool");
   return {TensorMeta::contiguous(SymInts{count}, dtype, device_of(arguments))};
 }
@@ -133,7 +146,11 @@ Lane evenly_spaced(Element& e) {
   loop::Builder& b = e.builder();
   Dtype dtype = is_floating(e.dtype()) ? e.dtype() : kFloat64;
   int64_t steps = e.arguments().integer("steps");
-  Lane start = e.scalar("start", dtype), end = e.scalar("end", dtype);
+  // Between integers the ends are whole, and the steps between them need not be.
+  auto bound = [&](const char* argument) {
+    return is_floating(e.dtype()) ? e.scalar(argument, dtype) : cast(e.scalar(argument, kInt64), dtype);
+  };
+  Lane start = bound("start"), end = bound("end");
   if (steps == 1) return cast(start, e.dtype());
   Lane position = b.index(e.index(0)), step = (end - start) / static_cast<double>(steps - 1);
   Lane from_start = start + step * cast(position, dtype);
@@ -307,15 +324,17 @@ OPS(factory) {
      "pin_memory=None, "
      "MemoryFormat? memory_format=None) -> Tensor")
       .decompose([](const Tensor& self, std::optional<Dtype> dtype, std::optional<Layout>, std::optional<Device>,
-                    std::optional<bool>, std::optional<MemoryFormat>) {
-        return rand(self.sym_sizes(), TensorOptions(dtype.value_or(self.dtype()), self.device()));
+                    std::optional<bool>, std::optional<MemoryFormat> format) {
+        return laid_out_as(self, rand(self.sym_sizes(), TensorOptions(dtype.value_or(self.dtype()), self.device())),
+                           format);
       });
   op("randn_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
      "pin_memory=None, "
      "MemoryFormat? memory_format=None) -> Tensor")
       .decompose([](const Tensor& self, std::optional<Dtype> dtype, std::optional<Layout>, std::optional<Device>,
-                    std::optional<bool>, std::optional<MemoryFormat>) {
-        return randn(self.sym_sizes(), TensorOptions(dtype.value_or(self.dtype()), self.device()));
+                    std::optional<bool>, std::optional<MemoryFormat> format) {
+        return laid_out_as(self, randn(self.sym_sizes(), TensorOptions(dtype.value_or(self.dtype()), self.device())),
+                           format);
       });
 }
 

@@ -129,7 +129,8 @@ std::vector<TensorMeta> index_put_shape(const Arguments& arguments) {
               values.description());
   TENON_CHECK(broadcasts(values.sym_sizes(), p.result), "[index_put] values {} cannot be broadcast to {}",
               values.description(), str(p.result));
-  return {TensorMeta::contiguous(self.sym_sizes(), self.dtype(), self.device())};
+  SymInts sizes = self.sym_sizes();
+  return {TensorMeta{sizes, pointwise_strides(sizes, {&self, 1}), self.dtype(), self.device()}};
 }
 
 // A gradient for values that were broadcast, leading ones included.

@@ -29,8 +29,8 @@ Dtype result_type(const Arguments& arguments, size_t first_lane) {
   for (size_t at = 0; at < schema_arguments.size(); ++at) {
     if (!is_lane(schema_arguments[at]) || lane++ < first_lane) continue;
     const dispatch::Value& value = arguments.values()[at];
-    // Factors such as `alpha` do not take part.
-    if (schema_arguments[at].keyword_only) continue;
+    // Factors such as `alpha` do not take part, wherever they stand.
+    if (schema_arguments[at].keyword_only || schema_arguments[at].name == "alpha") continue;
     if (value.is_tensor())
       raise(value.tensor().dim() == 0 ? zero_dim : dimensioned, value.tensor().dtype());
     else if (value.is_number())

@@ -213,14 +213,14 @@ OPS(loss) {
       .decompose([](const Tensor& self, int64_t dim, std::optional<Dtype> dtype) {
         Dtype result = softmax_dtype(self, dtype, "softmax");
         Tensor power = exp(shifted(self.to(compute_dtype(result)), wrap_dim(dim, self.dim(), "softmax")));
-        return (power / sum(power, dim, true)).to(result);
+        return contiguous((power / sum(power, dim, true)).to(result));
       })
       .grad("self", saves("result"), softmax_grad);
   op("log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor")
       .decompose([](const Tensor& self, int64_t dim, std::optional<Dtype> dtype) {
         Dtype result = softmax_dtype(self, dtype, "log_softmax");
         Tensor x = shifted(self.to(compute_dtype(result)), wrap_dim(dim, self.dim(), "log_softmax"));
-        return (x - log(sum(exp(x), dim, true))).to(result);
+        return contiguous((x - log(sum(exp(x), dim, true))).to(result));
       })
       .grad("self", saves("result"), log_softmax_grad);
   op("nll_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt ignore_index=-100) -> Tensor")

@@ -2,6 +2,7 @@
 #include <tenon/ops/table.h>
 #include <tenon/sym/size_rules.h>
 
+#include <algorithm>
 #include <cmath>
 
 namespace tenon::ops {
@@ -165,8 +166,13 @@ OPS(padding) {
       .element(padded_element)
       .shape([](const Arguments& arguments) {
         const Tensor& self = arguments.tensor("self");
-        std::vector<Border> list = borders(self, arguments["pad"].sym_ints(), "constant_pad_nd");
-        return std::vector{TensorMeta::contiguous(padded_sizes(self, list), self.dtype(), self.device())};
+        SymInts pads = arguments["pad"].sym_ints();
+        TensorMeta padded = TensorMeta::contiguous(padded_sizes(self, borders(self, pads, "constant_pad_nd")),
+                                                   self.dtype(), self.device());
+        // By nothing it is a copy, which keeps the order of the dimensions.
+        if (std::all_of(pads.begin(), pads.end(), [](const SymInt& each) { return is_zero(each); }))
+          padded.strides = pointwise_strides(padded.sizes, {&self, 1});
+        return std::vector{padded};
       })
       .grad("self", saves(), [](Grad& g) { return constant_pad_nd(g.grad(), negated(g.argument("pad").sym_ints())); });
   op("pad(Tensor self, SymInt[] pad, str mode='constant', float? value=None) -> Tensor")

@@ -419,7 +419,9 @@ OPS(rearrangement) {
       })
       .shape([](const Arguments& arguments) {
         chosen_dims(arguments);
-        return like_self(arguments);
+        const Tensor& self = arguments.tensor("self");
+        SymInts sizes = self.sym_sizes();
+        return std::vector{TensorMeta{sizes, pointwise_strides(sizes, {&self, 1}), self.dtype(), self.device()}};
       })
       .grad("self", saves(), [](Grad& g) { return flip(g.grad(), g.argument("dims").ints()); });
   op("roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor")

@@ -24,7 +24,10 @@ Tensor keep_dims(const Tensor& reduced, const Grad& g) {
 SymInt count(const Tensor& self, const OptionalInts& dim) {
   if (!dim.has_value() || dim->empty()) return self.numel();
   SymInt product = 1;
-  for (int64_t each : *dim) product *= self.size(wrap_dim(each, self.dim(), "mean"));
+  for (int64_t each : *dim) {
+    int64_t at = wrap_dim(each, self.dim(), "mean");
+    if (self.dim() > 0) product *= self.size(at);
+  }
   return product;
 }
 

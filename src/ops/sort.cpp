@@ -31,7 +31,9 @@ OPS(sort) {
         const Tensor& self = arguments.tensor("self");
         TENON_CHECK(self.defined(), "[sort] expected a tensor, got an undefined one");
         arguments.dim("dim", self.dim());
-        return with_places(self, self.sym_sizes());
+        SymInts sizes = self.sym_sizes(), strides = pointwise_strides(sizes, {&self, 1});
+        return std::vector{TensorMeta{sizes, strides, self.dtype(), self.device()},
+                           TensorMeta{sizes, strides, kInt64, self.device()}};
       })
       .grad("self", saves("indices"), ordered_grad)
       .not_differentiable("indices");

@@ -193,17 +193,17 @@ Tensor vector_norm_grad(Grad& g) {
 }
 
 Tensor log_sum_exp(const Tensor& self, const Ints& dim, bool keepdim) {
-  TENON_CHECK(is_floating(defined(self, "logsumexp").dtype()), "[logsumexp] expected a floating point tensor, got {}",
-              self.description());
-  Tensor x = self.to(compute_dtype(self.dtype()));
+  // Integers are computed with, and given, as float32.
+  Dtype result = is_floating(defined(self, "logsumexp").dtype()) ? self.dtype() : kFloat32;
+  Tensor x = self.to(compute_dtype(result));
   for (const SymInt& size : self.sym_sizes())
-    if (decide_or(size == 0, false)) return log(sum(exp(x), OptionalInts(dim), keepdim)).to(self.dtype());
+    if (decide_or(size == 0, false)) return log(sum(exp(x), OptionalInts(dim), keepdim)).to(result);
   Tensor largest = amax(x, dim, true);
   // An infinite shift would make a NaN of it.
   Tensor shift = where(isfinite(largest), largest, zero_of(x));
   Tensor total = log(sum(exp(x - shift), OptionalInts(dim), true)) + shift;
   if (!keepdim) total = reshape(total, sum(self, OptionalInts(dim), false).sym_sizes());
-  return total.to(self.dtype());
+  return total.to(result);
 }
 
 std::vector<TensorMeta> cumulative_shape(const Arguments& arguments) {

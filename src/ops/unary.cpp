@@ -9,6 +9,11 @@ namespace tenon::ops {
 OPS(unary) {
   op("neg(Tensor self) -> Tensor")
       .pointwise(Promotion::Same, [](Lane x) { return -x; })
+      .check([](const Arguments& arguments) {
+        TENON_CHECK(arguments.tensor("self").dtype() != kBool,
+                    "[neg] bools have no opposite sign, got {}: logical_not gives their opposite",
+                    arguments.tensor("self").description());
+      })
       .grad("self", saves(), [](Grad& g) { return -g.grad(); });
   op("abs(Tensor self) -> Tensor")
       .pointwise(Promotion::Same, [](Lane x) { return abs(x); })
@@ -139,6 +144,10 @@ OPS(unary) {
       });
   op("relu(Tensor self) -> Tensor")
       .pointwise(Promotion::Same, [](Lane x) { return maximum(x, number(x, 0)); })
+      .check([](const Arguments& arguments) {
+        TENON_CHECK(arguments.tensor("self").dtype() != kBool, "[{}] expected a tensor of numbers, got {}",
+                    arguments.op().brief_name(), arguments.tensor("self").description());
+      })
       .grad("self", saves("result"), [](Grad& g) { return threshold_backward(g.grad(), g.saved("result"), 0); });
   op("threshold_backward(Tensor grad_output, Tensor self, Scalar threshold) -> Tensor")
       .pointwise(Promotion::Same,
@@ -195,6 +204,10 @@ OPS(unary) {
       .grad("self", saves(), [](Grad& g) { return zeros_like(g.grad()); });
   op("fill.Tensor(Tensor self, Tensor value) -> Tensor")
       .pointwise(Promotion::Self, [](Lane, Lane value) { return value; })
+      .check([](const Arguments& arguments) {
+        TENON_CHECK(arguments.tensor("value").dim() == 0, "[{}] expected a value of no dimensions, got {}",
+                    arguments.op().brief_name(), arguments.tensor("value").description());
+      })
       .ignores("self")
       .grad("self", saves(), [](Grad& g) { return zeros_like(g.grad()); })
       .grad("value", saves(), [](Grad& g) { return g.grad(); });

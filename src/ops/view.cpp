@@ -200,10 +200,8 @@ std::vector<bool> squeezed(const Arguments& arguments) {
   std::vector<bool> gone(static_cast<size_t>(self.dim()));
   SymInts sizes = self.sym_sizes();
   if (arguments.has("dim")) {
-    if (self.dim() > 0) {
-      auto dim = static_cast<size_t>(arguments.dim("dim", self.dim()));
-      gone[dim] = bool(sizes[dim] == 1);
-    }
+    auto dim = static_cast<size_t>(arguments.dim("dim", self.dim()));
+    if (self.dim() > 0) gone[dim] = bool(sizes[dim] == 1);
   } else {
     // Asked, also of sizes from data: the rank of the result depends on it.
     for (size_t dim = 0; dim < gone.size(); ++dim) gone[dim] = bool(sizes[dim] == 1);
@@ -267,6 +265,7 @@ OPS(view) {
         int64_t start = wrap_dim(start_dim, self.dim(), "flatten"), end = wrap_dim(end_dim, self.dim(), "flatten");
         TENON_CHECK(start <= end, "[flatten] start_dim {} is after end_dim {}", start_dim, end_dim);
         if (self.dim() == 0) return reshape(self, {1});
+        if (start == end) return self;
         SymInts sizes = self.sym_sizes(), shape;
         SymInt product = 1;
         for (int64_t dim = 0; dim < self.dim(); ++dim) {
@@ -443,7 +442,12 @@ OPS(view) {
         if (!is_one(b.step))
           covered = covered & (builder.index(mod(offset, step)) == builder.index(builder.pool().constant(0)));
         if (is_zero(b.length)) return e.load(self, index);
-        return builder.choose(covered, [&] { return e.load(src, inside); }, [&] { return e.load(self, index); });
+        // A source of another dtype is converted.
+        auto from_source = [&] {
+          Lane loaded = e.load(src, inside);
+          return src.dtype() == self.dtype() ? loaded : cast(loaded, self.dtype());
+        };
+        return builder.choose(covered, from_source, [&] { return e.load(self, index); });
       })
       .shape([](const Arguments& arguments) {
         const Tensor &self = arguments.tensor("self"), &src = arguments.tensor("src");
@@ -452,8 +456,8 @@ OPS(view) {
         expected[static_cast<size_t>(b.dim)] = b.length;
         bool fits = expected.size() == given.size();
         for (size_t dim = 0; fits && dim < given.size(); ++dim) fits = same_size(expected[dim], given[dim]);
-        TENON_CHECK(fits && src.dtype() == self.dtype(), "[slice_scatter] expected a source of {}{}, got {}",
-                    name(self.dtype()), str(expected), src.description());
+        TENON_CHECK(fits, "[slice_scatter] expected a source of {}{}, got {}", name(self.dtype()), str(expected),
+                    src.description());
         SymInts sizes = self.sym_sizes();
         return std::vector{TensorMeta{sizes, pointwise_strides(sizes, {&self, 1}), self.dtype(), self.device()}};
       })
@@ -465,7 +469,8 @@ OPS(view) {
             })
       .grad("src", saves(), [](Grad& g) {
         return slice(g.grad(), g.argument("dim").integer(), optional_number(g.argument("start")),
-                     optional_number(g.argument("end")), g.argument("step").sym_int());
+                     optional_number(g.argument("end")), g.argument("step").sym_int())
+            .to(g.dtype("src"));
       });
   op("select_scatter(Tensor self, Tensor src, int dim, SymInt index) -> Tensor")
       .decompose([](const Tensor& self, const Tensor& src, int64_t dim, const SymInt& index) {
@@ -521,7 +526,7 @@ OPS(view) {
         SymInt total = 0;
         for (const Tensor& tensor : tensors) {
           if (tensor.dim() == 1 && first->dim() > 1) {
-            TENON_CHECK(bool(tensor.size(0) == 0), "[cat] expected tensors of {} dimensions, got {}", first->dim(),
+            TENON_CHECK(expect(tensor.size(0) == 0), "[cat] expected tensors of {} dimensions, got {}", first->dim(),
                         tensor.description());
             continue;
           }

@@ -38,13 +38,13 @@ class Seeds(unittest.TestCase):
             done = subprocess.run([sys.executable, TOOL, "--build", build], capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(done.stdout.splitlines()[-1],
-                         "seeds: 000 0/42 001 0/63 002 0/32 003 0/22 004 0/148 autograd 0/242")
+                         "seeds: 000 0/42 001 0/63 002 0/32 003 0/22 004 0/148 autograd 0/242 operators 0/492")
 
     def test_counts_what_passed(self):
         basic = test("basic", "compiled_autograd_basic_test.cpp")
         mutation = test("mutation", "aot_mutation_test.cpp")
         self.assertEqual(self.last(suite("TestCompiledAutograd", basic), suite("AotAutogradFallbackTests", mutation)),
-                         "seeds: 000 0/42 001 1/63 002 1/32 003 0/22 004 0/148 autograd 0/242")
+                         "seeds: 000 0/42 001 1/63 002 1/32 003 0/22 004 0/148 autograd 0/242 operators 0/492")
 
     def test_leading_test_is_the_same_case(self):
         self.assertIn("001 1/63", self.last(suite("TestCompiledAutograd",
@@ -64,6 +64,13 @@ class Seeds(unittest.TestCase):
         self.assertIn("waiting for a GPU:\n", output)
         passed = self.count(suite("TestCustomOp", test("impl_separate", "custom_ops_a_test.cpp")))
         self.assertIn("no longer waiting:\n    TestCustomOp.impl_separate\n", passed)
+
+    def test_counts_operators_without_those_that_are_marked(self):
+        output = self.count(suite("CommonTemplate", test("add_const_int", "operators_arithmetic_test.cpp"),
+                                  test("add_complex", "operators_arithmetic_test.cpp")))
+        self.assertIn("operators 1/492", output.splitlines()[-1])
+        self.assertIn("not a case of the document:\n    CommonTemplate.add_complex\n", output)
+        self.assertIn("not counted: 5 wait for ahead-of-time kernels for eager operators; 13 wait for complex", output)
 
     def test_generated_checks_are_no_cases(self):
         output = self.count(suite("MiniOpTest", test("mm", "custom_ops_a_test.cpp"),
@@ -85,7 +92,8 @@ class Seeds(unittest.TestCase):
     def test_names_of_no_case_and_of_another_document(self):
         # `mutation` is a case of 002; a file of 003's area does not count for it.
         output = self.count(suite("AotAutogradFallbackTests", test("mutation", "freeze_mutation_test.cpp")))
-        self.assertEqual(output.splitlines()[-1], "seeds: 000 0/42 001 0/63 002 0/32 003 0/22 004 0/148 autograd 0/242")
+        self.assertEqual(output.splitlines()[-1],
+                         "seeds: 000 0/42 001 0/63 002 0/32 003 0/22 004 0/148 autograd 0/242 operators 0/492")
         self.assertIn("not a case of the document:\n    AotAutogradFallbackTests.mutation\n", output)
 
 
