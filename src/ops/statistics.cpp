@@ -295,7 +295,7 @@ OPS(statistics) {
      "Tensor)")
       .decompose(
           [](const Tensor& self, const OptionalInts& dim, const std::optional<Scalar>& correction, bool keepdim) {
-            return std::tuple(std_(self, dim, correction, keepdim), mean(self, dim, keepdim));
+            return std::tuple(tenon::std(self, dim, correction, keepdim), mean(self, dim, keepdim));
           });
   op("logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor")
       .decompose(log_sum_exp)

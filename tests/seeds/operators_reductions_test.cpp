@@ -178,10 +178,10 @@ TEST(CommonTemplate, std) {
         for (int correction : {1, 0}) {
           results.push_back(var(x, all, Scalar(correction)));
           results.push_back(var(x, Ints{-1}, Scalar(correction)));
-          results.push_back(std_(x, Ints{0, 1}, Scalar(correction)));
+          results.push_back(x.std(Ints{0, 1}, Scalar(correction)));
         }
-        results.push_back(std_(x, all, Scalar(0)));
-        results.push_back(std_(x, Ints{-2}, Scalar(1), true));
+        results.push_back(x.std(all, Scalar(0)));
+        results.push_back(x.std(Ints{-2}, Scalar(1), true));
         return results;
       },
       {randn({2, 4, 4, 8})});

@@ -306,7 +306,6 @@ std::string safe_name(const std::string& name) {
       "op",
       "args",
       "dispatch",
-      "std",
       "tenon",
   };
   return std::find(std::begin(kTaken), std::end(kTaken), name) != std::end(kTaken) ? name + "_" : name;

@@ -144,7 +144,9 @@ std::string example_call(const Function& function, bool method) {
     if (!parameter.default_value.empty() && !parameter.in_example) break;
     values += (values.empty() ? "" : ", ") + parameter.example;
   }
-  return (method ? function.parameters[0].example + "." : "") + function.name + "(" + values + ");";
+  // (With `using namespace tenon`, as in the examples, std alone could be either.)
+  std::string scope = method ? function.parameters[0].example + "." : function.name == "std" ? "tenon::" : "";
+  return scope + function.name + "(" + values + ");";
 }
 
 std::string signature(const Function& function) {
