@@ -14,6 +14,8 @@
 #include <deque>
 #include <exception>
 #include <mutex>
+#include <new>
+#include <system_error>
 #include <thread>
 #include <unordered_map>
 
@@ -141,6 +143,9 @@ std::vector<CompiledKernelRef> compile_all(std::vector<loop::Kernel> kernels) {
     for (size_t i; (i = next++) < jobs.size();) {
       try {
         jobs[i].result = build(jobs[i], bits);
+      } catch (const std::bad_alloc&) {
+        jobs[i].error = std::make_exception_ptr(
+            MemoryError(fmt::format("[compile] out of memory while compiling the kernel {}", jobs[i].kernel.name)));
       } catch (...) {
         jobs[i].error = std::current_exception();
       }
@@ -149,7 +154,13 @@ std::vector<CompiledKernelRef> compile_all(std::vector<loop::Kernel> kernels) {
   // Threads of their own, not the pool's: compiling is long and uneven, and may happen while the pool is busy.
   std::vector<std::thread> helpers;
   const size_t threads = std::min(jobs.size(), static_cast<size_t>(num_threads()));
-  for (size_t i = 1; i < threads; ++i) helpers.emplace_back(work);
+  helpers.reserve(threads);
+  try {
+    for (size_t i = 1; i < threads; ++i) helpers.emplace_back(work);
+  } catch (const std::system_error& error) {
+    // The system gives no more threads: those that there are do it all.
+    TENON_LOG(Kernels, "{} threads compile, {} were wanted: {}", helpers.size() + 1, threads, error.what());
+  }
   work();
   for (std::thread& helper : helpers) helper.join();
 

@@ -8,6 +8,9 @@
 
 #include <fmt/format.h>
 
+#include <dlfcn.h>
+#include <link.h>
+
 #include <algorithm>
 #include <mutex>
 
@@ -189,6 +192,47 @@ std::shared_ptr<CustomOpState> define_custom_op(schema::Schema schema, const std
   return state;
 }
 
+namespace {
+
+// Removes the operator if it is still this one.
+void remove(const std::shared_ptr<CustomOpState>& state) {
+  {
+    CustomOps& all = CustomOps::all();
+    std::lock_guard lock(all.mutex);
+    auto found = all.by_name.find(state->name);
+    if (found == all.by_name.end() || found->second != state) return;
+    all.by_name.erase(found);
+  }
+  std::lock_guard lock(state->mutex);
+  state->kernels.clear();
+  state->fake = nullptr;
+  state->formula = nullptr;
+  state->definition.reset();
+}
+
+// Whether a place lies in a library; what is in the program itself has no name.
+bool in_library(const void* place) {
+  Dl_info info{};
+  void* map = nullptr;
+  if (!dladdr1(place, &info, &map, RTLD_DL_LINKMAP) || !map) return false;
+  const char* name = static_cast<const link_map*>(map)->l_name;
+  return name && *name;
+}
+
+}  // namespace
+
+void OwnedOps::add(const std::shared_ptr<CustomOpState>& state) {
+  std::lock_guard lock(CustomOps::all().mutex);
+  std::erase_if(ops_, [](const std::weak_ptr<CustomOpState>& each) { return each.expired(); });
+  ops_.push_back(state);
+}
+
+OwnedOps::~OwnedOps() {
+  if (!in_library(this)) return;
+  for (const std::weak_ptr<CustomOpState>& weak : ops_)
+    if (std::shared_ptr<CustomOpState> state = weak.lock()) remove(state);
+}
+
 void set_kernel(CustomOpState& state, const std::vector<std::string>& device_types, KernelFunction kernel,
                 const std::string& place) {
   for (KernelKey key : keys_of_devices(device_types)) {
@@ -285,18 +329,7 @@ std::string fake_source(OperatorHandle op) {
 }
 
 void destroy_custom_op(std::string_view name) {
-  CustomOps& all = CustomOps::all();
-  std::shared_ptr<CustomOpState> state;
-  {
-    std::lock_guard lock(all.mutex);
-    auto found = all.by_name.find(name);
-    if (found == all.by_name.end()) return;
-    state = std::move(found->second);
-    all.by_name.erase(found);
-  }
-  std::lock_guard lock(state->mutex);
-  state->kernels.clear();
-  state->definition.reset();
+  if (std::shared_ptr<CustomOpState> state = CustomOps::all().find(name)) detail::remove(state);
 }
 
 }  // namespace tenon::library

@@ -16,6 +16,10 @@ void check_fakes(const dispatch::Call& call, bool fake) {
           "[{}] the fake implementation gave a tensor on the device meta: make it like an argument, empty_like(x), "
           "or without a device",
           call.op.name());
+      TENON_CHECK(!fake || result.is_fake(),
+                  "[{}] the fake implementation returned {} with data, which is what it was when the function was "
+                  "captured: make a new tensor, empty_like(x)",
+                  call.op.name(), result.description());
       if (schema.returns[at].alias) return;
       for (size_t arg = 0; arg < call.args.size(); ++arg)
         call.args[arg].each_tensor([&](const Tensor& argument) {

@@ -96,6 +96,21 @@ auto to_setup(F setup) {
 // One custom operator; shared by its handles and kernels.
 struct CustomOpState;
 std::shared_ptr<CustomOpState> define_custom_op(schema::Schema schema, const std::string& place);
+// The operators that one library made. They are its code, and go with it: it is destroyed when the library is unloaded.
+// (A program is not; its operators stay.)
+class OwnedOps {
+ public:
+  constexpr OwnedOps() = default;
+  ~OwnedOps();
+  OwnedOps(const OwnedOps&) = delete;
+  OwnedOps& operator=(const OwnedOps&) = delete;
+  void add(const std::shared_ptr<CustomOpState>& state);
+
+ private:
+  std::vector<std::weak_ptr<CustomOpState>> ops_;
+};
+// Hidden: each library has one of its own.
+[[gnu::visibility("hidden")]] inline constinit OwnedOps owned_ops;
 Operator& operator_of(const CustomOpState* state);  // an Error if there is none
 void set_kernel(CustomOpState& state, const std::vector<std::string>& device_types, KernelFunction kernel,
                 const std::string& place);
@@ -263,7 +278,8 @@ class CustomOp {
   explicit CustomOp(std::shared_ptr<detail::CustomOpState> state)
       : state_(std::move(state)), op_(&detail::operator_of(state_.get())) {}
   template <typename F>
-  friend auto custom_op(std::string_view name, F function, const CustomOpOptions& options, std::source_location where);
+  friend auto custom_op(std::string_view name, F function, const CustomOpOptions& options, std::source_location where,
+                        detail::OwnedOps& owner);
 
   std::shared_ptr<detail::CustomOpState> state_;
   Operator* op_;
@@ -286,13 +302,16 @@ struct Owned<std::string_view> {
 };
 }  // namespace detail
 
+// `owner` is left as it is: that of the library (or program) that calls this.
 template <typename F>
 auto custom_op(std::string_view name, F function, const CustomOpOptions& options = {},
-               std::source_location where = std::source_location::current()) {
+               std::source_location where = std::source_location::current(),
+               detail::OwnedOps& owner = detail::owned_ops) {
   using Types = dispatch::detail::FunctionTypesOf<F>;
   schema::Schema schema = detail::custom_schema(name, Types::get(), options);
   KernelFunction kernel = dispatch::kernel_for(schema, std::move(function), "the function");
   std::shared_ptr<detail::CustomOpState> state = detail::define_custom_op(std::move(schema), dispatch::place_of(where));
+  owner.add(state);
   detail::set_kernel(*state, options.device_types, std::move(kernel), dispatch::place_of(where));
   using R = typename detail::Owned<std::remove_cvref_t<typename Types::Result>>::type;
   return typename detail::HandleOf<R, typename Types::Arguments>::type(std::move(state));

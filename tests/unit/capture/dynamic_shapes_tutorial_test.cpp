@@ -143,6 +143,11 @@ TEST(DynamicShapesTutorial, a_question_without_an_answer) {
   EXPECT_NE(error.find("u0"), std::string::npos) << error;
 }
 
+TEST(DynamicShapesTutorial, sizes_that_64_bits_do_not_hold) {
+  auto vast = compile([](Tensor x) { return zeros({x.size(0) * (int64_t{1} << 61)}); }, {.dynamic = Dynamic::On});
+  EXPECT_NE(error_of<OverflowError>([&] { vast(ones({8})); }).find("got 18446744073709551616"), std::string::npos);
+}
+
 TEST(DynamicShapesTutorial, breaks) {
   auto log_sum = disable([](Tensor x) { return x.sum(); });
   auto training = compile([&](Tensor x) {

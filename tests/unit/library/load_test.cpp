@@ -1,10 +1,14 @@
 #include <tenon/dispatch/packet.h>
 #include <tenon/generated/ops.h>
+#include <tenon/library/custom_op.h>
 #include <tenon/library/load.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <dlfcn.h>
+
+#include <array>
 #include <filesystem>
 
 #include "error_of.h"
@@ -38,6 +42,40 @@ TORCH_LIBRARY(load_test, m) { m.def("thrice", thrice); }
   // The second time nothing is compiled, nor registered again.
   EXPECT_EQ(load_inline("load_test", source, options()), path);
   EXPECT_EQ(std::filesystem::last_write_time(path), made);
+}
+
+// An operator of `custom_op` is code of the library that made it: it goes with the library, and whoever still has it is
+// told so.
+TEST(LoadInline, operators_go_with_their_library) {
+  LoadOptions unloadable = options();
+  // A library with such symbols is never unloaded.
+  unloadable.flags.push_back("-fno-gnu-unique");
+  const std::string path = load_inline("unloaded_test", R"(
+#include <tenon/dispatch/packet.h>
+#include <tenon/library/custom_op.h>
+namespace {
+tenon::Tensor copy(tenon::Tensor a) {
+  return tenon::dispatch::call_by_name("aten::clone", {tenon::dispatch::Value(a)})[0].take_tensor();
+}
+const auto made = tenon::library::custom_op("unloaded_test::copy", copy, {.names = "a"});
+}
+)",
+                                       unloadable);
+  Tensor x = ones({2});
+  OperatorHandle held("unloaded_test::copy");
+  auto call = [&] { return dispatch::call_boxed(held.op(), std::array{dispatch::Value(x)})[0].tensor(); };
+  EXPECT_EQ(call().sum().item<double>(), 2);
+  // Once for load_inline, once for looking.
+  void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_NOLOAD);
+  ASSERT_NE(handle, nullptr);
+  dlclose(handle);
+  dlclose(handle);
+  ASSERT_EQ(dlopen(path.c_str(), RTLD_NOW | RTLD_NOLOAD), nullptr) << "its code is gone";
+  EXPECT_THAT(error_of(call), HasSubstr("unloaded_test::copy] was removed"));
+  EXPECT_THAT(error_of([] { OperatorHandle("unloaded_test::copy"); }), HasSubstr("there is no operator"));
+  // It can come back.
+  load_library(path);
+  EXPECT_EQ(dispatch::call_by_name("unloaded_test::copy", {dispatch::Value(x)})[0].tensor().sum().item<double>(), 2);
 }
 
 // The compiler tells a type that has no schema type, and what to write in its place.
