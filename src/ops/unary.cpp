@@ -5,6 +5,15 @@
 #include <numbers>
 
 namespace tenon::ops {
+namespace {
+
+void check_numbers(const Arguments& arguments) {
+  const Tensor& self = arguments.tensor("self");
+  TENON_CHECK(self.dtype() != kBool, "[{}] expected a tensor of numbers, got {}", arguments.op().brief_name(),
+              self.description());
+}
+
+}  // namespace
 
 OPS(unary) {
   op("neg(Tensor self) -> Tensor")
@@ -17,6 +26,7 @@ OPS(unary) {
       .grad("self", saves(), [](Grad& g) { return -g.grad(); });
   op("abs(Tensor self) -> Tensor")
       .pointwise(Promotion::Same, [](Lane x) { return abs(x); })
+      .check(check_numbers)
       .grad("self", saves("self"), [](Grad& g) { return g.grad() * sign(g.saved("self")); });
   op("sign(Tensor self) -> Tensor")
       .pointwise(Promotion::Same, [](Lane x) { return sign(x); })
@@ -144,10 +154,7 @@ OPS(unary) {
       });
   op("relu(Tensor self) -> Tensor")
       .pointwise(Promotion::Same, [](Lane x) { return maximum(x, number(x, 0)); })
-      .check([](const Arguments& arguments) {
-        TENON_CHECK(arguments.tensor("self").dtype() != kBool, "[{}] expected a tensor of numbers, got {}",
-                    arguments.op().brief_name(), arguments.tensor("self").description());
-      })
+      .check(check_numbers)
       .grad("self", saves("result"), [](Grad& g) { return threshold_backward(g.grad(), g.saved("result"), 0); });
   op("threshold_backward(Tensor grad_output, Tensor self, Scalar threshold) -> Tensor")
       .pointwise(Promotion::Same,

@@ -130,7 +130,8 @@ TEST(Corners, WhatIsRefused) {
               HasSubstr("[lerp] expected tensors of one dtype, got float32 and float64"));
   EXPECT_THAT(error_of([&] { addcdiv(x, whole, whole); }),
               HasSubstr("[addcdiv] expected floating point tensors to divide, got int64[3] and int64[3]"));
-  for (const std::string& error : {error_of([] { relu(tensor({true})); }), error_of([] { relu6(tensor({true})); })})
+  for (const std::string& error : {error_of([] { relu(tensor({true})); }), error_of([] { relu6(tensor({true})); }),
+                                   error_of([] { abs(tensor({true})); })})
     EXPECT_THAT(error, HasSubstr("expected a tensor of numbers, got bool[1]"));
   EXPECT_THAT(error_of<IndexError>([] { squeeze(tensor(1.0), 9); }),
               HasSubstr("[squeeze] expected a dimension from -1 to 0, got 9"));

@@ -140,6 +140,31 @@ Overrides pool_rule(Maker& m) {
       {"self", m.tensor(image_shape(m))}, {"kernel_size", Ints{3, 3}}, {"stride", Ints{2, 2}}, {"padding", Ints{1, 1}}};
 }
 
+// One index, of which the mask leaves some out.
+Overrides masked_index_rule(Maker& m) {
+  int64_t size = std::max<int64_t>(1, m.numel());
+  return {{"self", m.tensor({size})},
+          {"mask", m.tensor({5}, kBool)},
+          {"indices", Indices{m.indices({5}, size)}},
+          {"fill", int64_t{1}},
+          {"values", m.tensor({5})}};
+}
+
+Overrides nll_parts_rule(Maker& m) {
+  int64_t rows = m.size(0, 3), classes = m.size(1, 4) + 1, reduction = m.recipe.variant % 3;
+  return {{"self", m.tensor({rows, classes})},
+          {"target", m.indices({rows}, classes)},
+          {"weight", m.even() ? Value() : Value(m.tensor({classes}))},
+          {"reduction", Value(reduction)},
+          {"ignore_index", Value(int64_t{m.recipe.variant % 4 == 2 ? 0 : -100})},
+          {"grad_output", m.tensor(reduction == 0 ? Ints{rows} : Ints{})},
+          {"total_weight", m.tensor({})}};
+}
+
+Overrides softmax_parts_rule(Maker& m) {
+  return {{"output", m.tensor(m.recipe.shape)}, {"dim", m.dim()}, {"input_dtype", Value(m.recipe.dtype)}};
+}
+
 Overrides upsample_rule(Maker& m) {
   Ints shape = image_shape(m);
   while (shape.size() < 4) shape.insert(shape.begin(), 1);
@@ -556,6 +581,75 @@ const Rules& special_rules() {
                           {"reduction", Value(int64_t{m.recipe.variant % 3})},
                           {"ignore_index", Value(int64_t{m.recipe.variant % 4 == 2 ? 0 : -100})}};
        }},
+      {"_unsafe_masked_index", masked_index_rule},
+      {"_unsafe_masked_index_put_accumulate", masked_index_rule},
+      {"_prelu_kernel", [](Maker& m) { return Overrides{{"weight", m.tensor({})}}; }},
+      {"native_dropout_backward",
+       [](Maker& m) {
+         return Overrides{
+             {"grad_output", m.tensor(m.recipe.shape)}, {"mask", m.tensor(m.recipe.shape, kBool)}, {"scale", 2.0}};
+       }},
+      {"nll_loss_forward", nll_parts_rule},
+      {"nll_loss_backward", nll_parts_rule},
+      {"mse_loss_backward",
+       [](Maker& m) {
+         int64_t reduction = m.recipe.variant % 3;
+         return Overrides{{"grad_output", m.tensor(reduction == 0 ? m.recipe.shape : Ints{})},
+                          {"self", m.tensor(m.recipe.shape)},
+                          {"target", m.tensor(m.recipe.shape)},
+                          {"reduction", Value(reduction)}};
+       }},
+      {"_softmax", [](Maker& m) { return Overrides{{"dim", m.dim()}, {"half_to_float", false}}; }},
+      {"_log_softmax", [](Maker& m) { return Overrides{{"dim", m.dim()}, {"half_to_float", false}}; }},
+      {"_softmax_backward_data", softmax_parts_rule},
+      {"_log_softmax_backward_data", softmax_parts_rule},
+      {"embedding_dense_backward",
+       [](Maker& m) {
+         Ints rows = m.recipe.shape;
+         rows.push_back(3);
+         return Overrides{{"grad_output", m.tensor(rows)},
+                          {"indices", m.indices(m.recipe.shape, 5)},
+                          {"num_weights", int64_t{5}},
+                          {"padding_idx", int64_t{m.even() ? -1 : 2}},
+                          {"scale_grad_by_freq", m.recipe.variant % 3 == 1}};
+       }},
+      {"_unsafe_view", [](Maker& m) { return Overrides{{"size", Ints{m.numel()}}}; }},
+      {"elu_backward",
+       [](Maker& m) {
+         return Overrides{{"alpha", 1.5}, {"scale", 2.0}, {"input_scale", 0.5}, {"is_result", !m.even()}};
+       }},
+      {"leaky_relu_backward",
+       [](Maker& m) { return Overrides{{"negative_slope", 0.25}, {"self_is_result", m.even()}}; }},
+      {"hardtanh_backward", [](Maker&) { return Overrides{{"min_val", -0.5}, {"max_val", 0.625}}; }},
+      {"softplus_backward", [](Maker&) { return Overrides{{"beta", 2.0}, {"threshold", 3.0}}; }},
+      {"slice_backward",
+       [](Maker& m) {
+         Ints sizes = m.recipe.shape.empty() ? Ints{1} : m.recipe.shape, part = sizes;
+         part.back() = (sizes.back() + 1) / 2;
+         return Overrides{{"grad_output", m.tensor(part)}, {"input_sizes", sizes},         {"dim", int64_t{-1}},
+                          {"start", int64_t{0}},           {"end", int64_t{sizes.back()}}, {"step", int64_t{2}}};
+       }},
+      {"select_backward",
+       [](Maker& m) {
+         Ints sizes = m.recipe.shape;
+         sizes.push_back(4);
+         return Overrides{{"grad_output", m.tensor(m.recipe.shape)},
+                          {"input_sizes", sizes},
+                          {"dim", int64_t{-1}},
+                          {"index", int64_t{m.even() ? 1 : -1}}};
+       }},
+      {"diagonal_backward",
+       [](Maker& m) {
+         Ints sizes = m.recipe.shape, part = m.recipe.shape;
+         sizes.push_back(3);
+         sizes.push_back(4);
+         part.push_back(3);
+         return Overrides{{"grad_output", m.tensor(part)},
+                          {"input_sizes", sizes},
+                          {"offset", int64_t{1}},
+                          {"dim1", int64_t{-2}},
+                          {"dim2", int64_t{-1}}};
+       }},
       {"cross_entropy_loss",
        [](Maker& m) {
          int64_t rows = m.size(0, 3), classes = std::max<int64_t>(1, m.size(1, 5));
@@ -601,6 +695,7 @@ const Rules& overload_rules() {
                           {"max", m.recipe.variant % 4 == 2 ? Value() : Value(m.tensor(m.recipe.shape))}};
        }},
       {"masked_fill.Tensor", [](Maker& m) { return Overrides{{"value", m.tensor({})}}; }},
+      {"fill.Tensor", [](Maker& m) { return Overrides{{"value", m.tensor({})}}; }},
       {"scatter.src",
        [](Maker& m) {
          Tensor index = m.rotated(m.recipe.shape, m.dim());

@@ -158,6 +158,11 @@ std::optional<Sample> make_sample(const ops::Row& row, const Recipe& recipe, std
     overrides = rule->second(maker);
   else if (rule = special_rules().find(row.schema.name); rule != special_rules().end())
     overrides = rule->second(maker);
+  // A copy of a view takes what the view takes.
+  else if (row.schema.name.ends_with("_copy")) {
+    rule = special_rules().find(row.schema.name.substr(0, row.schema.name.size() - 5));
+    if (rule != special_rules().end()) overrides = rule->second(maker);
+  }
   Sample sample;
   bool first_tensor = true;
   for (const schema::Argument& argument : row.schema.arguments) {

@@ -10,6 +10,7 @@ import pathlib
 import re
 import sys
 
+import below
 import factories
 import images
 import indexing
@@ -24,14 +25,14 @@ from table import Table
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FAMILIES = {"pointwise": pointwise, "reductions": reductions, "views": views, "factories": factories,
             "products": products,
-            "indexing": indexing, "rearrange": rearrange, "moments": moments, "images": images}
+            "indexing": indexing, "rearrange": rearrange, "moments": moments, "images": images, "below": below}
 # tests/ops/value_table_test.cpp looks at the properties of these instead.
 RANDOM = {"rand", "randn", "rand_like", "randn_like", "randint", "randint.low"}
 
 
 def rows():
     """The operators of the table: the name at the start of each schema."""
-    for file in sorted((ROOT / "src" / "ops").glob("*.cpp")):
+    for file in sorted((ROOT / "src" / "ops").rglob("*.cpp")):
         for match in re.finditer(r'\bop\(\s*"([\w.]+)\(', file.read_text()):
             yield match.group(1)
 
