@@ -443,6 +443,10 @@ OPS(view) {
         if (is_zero(b.length)) return e.load(self, index);
         return builder.choose(covered, [&] { return e.load(src, inside); }, [&] { return e.load(self, index); });
       })
+      .writes([](const Tensor& whole, const Arguments& arguments) {
+        Bounds b = slice_bounds(arguments);
+        return slice(whole, b.dim, b.start, b.end, b.step);
+      })
       .shape([](const Arguments& arguments) {
         const Tensor &self = arguments.tensor("self"), &src = arguments.tensor("src");
         Bounds b = slice_bounds(arguments);
