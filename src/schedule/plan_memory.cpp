@@ -16,11 +16,28 @@ Expr bytes_of(const Graph& graph, ValueId id) {
   return graph.env->pool().simplify(to_expr(graph, reach * meta.element_size()));
 }
 
+namespace {
+
+// Whether an operator that is called through the dispatcher gets to see it: such a one may keep its arguments.
+bool is_shown_to_others(const Schedule& schedule, ValueId value) {
+  bool found = false;
+  for (const Group& group : schedule.groups) {
+    if (!group.call) continue;
+    const ops::Row* row = ops::row_of(*group.call->op);
+    if (!row || row->dynamic())
+      graph::each_reference(*group.call, [&](ValueId id) { found |= schedule.state(id).base == value; });
+  }
+  return found;
+}
+
+}  // namespace
+
 Decision may_take_over(const Schedule& schedule, const Nest& nest, ValueId taker, ValueId dying) {
   const Graph& graph = schedule.graph;
   const ValueState& state = schedule.state(dying);
   if (!state.node || state.memory != graph::kNoValue) return Decision::forbid("the memory is the caller's");
   if (!ops::row_of(*state.node->op)) return Decision::forbid("a custom operator gave it, and may have kept it");
+  if (is_shown_to_others(schedule, dying)) return Decision::forbid("a custom operator saw it, and may have kept it");
   if (graph.meta(taker).element_size() != graph.meta(dying).element_size() ||
       bytes_of(graph, taker) != bytes_of(graph, dying))
     return Decision::forbid("it is not as large");

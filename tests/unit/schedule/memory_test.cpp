@@ -2,6 +2,7 @@
 #include "../capture/testing.h"
 
 #include <tenon/core/storage.h>
+#include <tenon/library/custom_op.h>
 #include <tenon/runtime/memory.h>
 #include <tenon/schedule/schedule.h>
 
@@ -109,6 +110,25 @@ TEST(PlanMemory, nothing_is_taken_over_that_lies_otherwise) {
     return mm(tanh(y), y);
   };
   EXPECT_EQ(planned(again, Dynamic::Off, randn({32, 32}), randn({32, 32})).new_blocks(), 3);
+}
+
+TEST(PlanMemory, nothing_is_taken_over_that_a_custom_operator_saw) {
+  Tensor kept;
+  auto keep = library::custom_op("plan_memory::keep",
+                                 [&kept](const Tensor& a) {
+                                   kept = a;
+                                   return a.sum();
+                                 },
+                                 {.names = "a"});
+  keep.register_fake([](const Tensor& a) { return a.new_empty({}); });
+  auto body = [&](Tensor x, Tensor w) {
+    Tensor y = mm(x, w);
+    return tanh(y) + keep(y);
+  };
+  Tensor x = randn({32, 32}), w = randn({32, 32});
+  planned(body, Dynamic::Off, x, w);
+  Tensor got = compile(body)(x, w);
+  EXPECT_TRUE(same_bits(kept, mm(x, w)));
 }
 
 TEST(PlanMemory, backward_frees_what_was_saved_as_it_goes) {
