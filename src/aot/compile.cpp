@@ -90,6 +90,10 @@ std::vector<Value> run_wrapped(const std::shared_ptr<State>& state, std::span<co
       with_bound[static_cast<size_t>(bound[at])] = graph::symbol_bits(results[first + at]);
     symbols = with_bound;
   }
+  // A plan may have written a new value where it belongs: then it gives the input itself.
+  SmallVector<bool, 8> is_there;
+  for (size_t at = 0; at < joint.mutated.size(); ++at)
+    is_there.push_back(results[at].tensor().is(inputs[static_cast<size_t>(joint.mutated[at])]));
   // Outputs that happen to be one tensor get a handle each, because each has a history of its own.
   for (size_t at = 0; at < joint.forward_outputs; ++at) {
     bool shared = false;
@@ -123,9 +127,13 @@ std::vector<Value> run_wrapped(const std::shared_ptr<State>& state, std::span<co
     // A view is changed as eager changes it, so that the history of what it looks into is written anew.
     bool through_autograd = history[at] >= 0 && is_view(input);
     bool is_current = node && history[at] < 0 && is_view(input) && autograd::grad_fn(input);
-    autograd::SetGradMode mode(autograd::grad_enabled() || through_autograd);
-    dispatch::ExcludeKeys below(through_autograd ? KeySet{} : KeySet{DispatchKey::Autograd});
-    call_tensor("aten::copy_", {Value(input), Value(results[at].tensor()), Value(false)});
+    if (is_there[at] && history[at] < 0) {
+      if (input.impl()->version) ++input.impl()->version->count;
+    } else {
+      autograd::SetGradMode mode(autograd::grad_enabled() || through_autograd);
+      dispatch::ExcludeKeys below(through_autograd ? KeySet{} : KeySet{DispatchKey::Autograd});
+      call_tensor("aten::copy_", {Value(input), Value(results[at].tensor()), Value(false)});
+    }
     if (!through_autograd) set_history(input, at);
     // A write that autograd does not see leaves a view its history, which is the one that the results lead to.
     if (is_current) autograd::meta_of(input)->view->version = input.version();

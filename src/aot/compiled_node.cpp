@@ -1,12 +1,15 @@
 #include "compiled_node.h"
 
 #include "alias.h"
+#include "autograd/current_walk.h"
 
 #include <tenon/autograd/grad_mode.h>
 #include <tenon/autograd/meta.h>
+#include <tenon/core/given_up.h>
 #include <tenon/core/random.h>
 
 #include <algorithm>
+#include <optional>
 
 namespace tenon::aot {
 
@@ -144,7 +147,7 @@ bool CompiledNode::has_history(const std::vector<Tensor>& gradients) const {
   return false;
 }
 
-std::vector<Tensor> CompiledNode::apply_once(const std::vector<Tensor>& gradients) const {
+std::vector<Tensor> CompiledNode::apply_once(std::vector<Tensor>& gradients) {
   std::vector<bool> given;
   for (const Tensor& gradient : gradients) given.push_back(gradient.defined());
   State::Backward& backward = state_->backward(given, symbols_);
@@ -156,6 +159,13 @@ std::vector<Tensor> CompiledNode::apply_once(const std::vector<Tensor>& gradient
   for (size_t at = 0; at < gradients.size(); ++at)
     if (given[at]) inputs.push_back(as_traced(gradients[at], at));
   std::shared_ptr<GraphFunction> run = state_->compiled(backward, symbols_);
+  // Each goes as soon as it is not needed any more.
+  std::optional<core::GiveUp> up;
+  if (autograd::walk_frees(*this)) {
+    gradients.clear();
+    release_saved();
+    up.emplace(inputs);
+  }
   std::vector<Draw> draws;
   if (state_->joint.draws > 0) {
     draws = draws_;
@@ -206,7 +216,7 @@ std::vector<Tensor> CompiledNode::run_differentiated(const std::vector<Tensor>& 
   return results;
 }
 
-std::vector<Tensor> CompiledNode::apply_refusing_more(const std::vector<Tensor>& gradients) const {
+std::vector<Tensor> CompiledNode::apply_refusing_more(std::vector<Tensor>& gradients) {
   std::vector<Tensor> results = apply_once(gradients);
   auto refused = make_ref<RefusedNode>();
   std::vector<autograd::Edge> edges = next_edges();

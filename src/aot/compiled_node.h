@@ -42,14 +42,15 @@ class CompiledNode final : public autograd::Node {
 
   Tensor unpack(const Primal& primal) const;
   bool has_history(const std::vector<Tensor>& gradients) const;
-  std::vector<Tensor> apply_once(const std::vector<Tensor>& gradients) const;
+  // Lets go of the gradients, and of what was saved, if nobody runs it again.
+  std::vector<Tensor> apply_once(std::vector<Tensor>& gradients);
   // By differentiating the program and running that, on what it was called with.
   std::vector<Tensor> run_differentiated(const std::vector<Tensor>& gradients, const GradientLevel& level,
                                          bool history) const;
   GradientLevel level_for(const std::vector<Tensor>& gradients) const;
   // Of a copy: operator by operator, with the numbers and tensors that it holds.
   std::vector<Tensor> apply_inlined(const std::vector<Tensor>& gradients) const;
-  std::vector<Tensor> apply_refusing_more(const std::vector<Tensor>& gradients) const;
+  std::vector<Tensor> apply_refusing_more(std::vector<Tensor>& gradients);
   Tensor as_traced(const Tensor& gradient, size_t tangent) const;
   void check_alive() const;
   void check_unchanged(const std::vector<Tensor>& gradients) const;

@@ -54,6 +54,9 @@ class Partitioner {
         }
     std::vector<ValueId> primals(graph_.inputs.begin(), graph_.inputs.begin() + static_cast<ptrdiff_t>(joint_.primals));
     result.forward = extract(primals, forward_outputs, true);
+    for (size_t at = 0; at < joint_.mutated.size(); ++at)
+      if (may_be_written_early(static_cast<int32_t>(at)))
+        result.forward.written.push_back({static_cast<int32_t>(at), joint_.mutated[at]});
     std::vector<ValueId> backward_inputs = saved_;
     backward_inputs.insert(backward_inputs.end(), graph_.inputs.begin() + static_cast<ptrdiff_t>(joint_.primals),
                            graph_.inputs.end());
@@ -73,6 +76,21 @@ class Partitioner {
     sym::Expr symbol = graph_.env->pool().symbol(id);
     if (symbol.is_real()) return dispatch::Value(SymFloat(symbol, graph_.env)).own();
     return dispatch::Value(SymInt(symbol, graph_.env)).own();
+  }
+
+  // Whether the forward graph may write a new value where it belongs. What has a history is written by the wrapper, and
+  // so is what gradients are computed from, of which the old value is copied first, and what is a result besides.
+  bool may_be_written_early(int32_t output) const {
+    const auto input = static_cast<size_t>(joint_.mutated[static_cast<size_t>(output)]);
+    if (!joint_.tangents.empty() && (input >= joint_.read.size() || joint_.read[input])) return false;
+    if (std::find(joint_.tangents.begin(), joint_.tangents.end(), output) != joint_.tangents.end()) return false;
+    return std::none_of(joint_.outputs.begin(), joint_.outputs.end(),
+                        [&](const OutputPlan& plan) {
+                          return plan.history == output ||
+                                 (plan.kind == OutputPlan::Kind::Value && plan.index == output);
+                        }) &&
+           std::none_of(joint_.remade.begin(), joint_.remade.end(),
+                        [&](const RemadeView& view) { return view.output == output || view.history == output; });
   }
 
   // Values, and symbols, that depend on a tangent.

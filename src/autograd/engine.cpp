@@ -106,6 +106,10 @@ RunningWalk::RunningWalk(const Walk& its_walk)
 RunningWalk* current_walk() { return support::thread_context.get<RunningWalk>(support::ContextSlot::Walk); }
 
 bool walk_wants(const Edge& edge) { return !current() || current()->plan.wants(edge.node.get()); }
+bool walk_frees(const Node& node) {
+  const RunningWalk* walk = current();
+  return walk && walk->running == &node && !walk->walk.retain_graph && !walk->walk.create_graph;
+}
 
 InterceptWalks::InterceptWalks(EngineInterceptor asked) : interceptor_(std::move(asked)), before_(interceptor()) {
   support::thread_context.set(support::ContextSlot::EngineInterceptor, &interceptor_);

@@ -1,6 +1,7 @@
 #include <tenon/codegen/object_cache.h>
 
 #include "bounds.h"
+#include "trim_cache.h"
 #include "write_file.h"
 
 #include <tenon/support/hash.h>
@@ -10,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -29,10 +31,23 @@ struct Header {
   uint64_t checksum_high, checksum_low;
 };
 
+int64_t wanted_limit() {
+  constexpr int64_t kDefault = int64_t{1} << 30;
+  const char* given = std::getenv("TENON_CACHE_BYTES");
+  if (!given || !*given) return kDefault;
+  char* end = nullptr;
+  const long long bytes = std::strtoll(given, &end, 10);
+  if (*end == '\0' && bytes > 0) return bytes;
+  warn_once("object cache limit",
+            fmt::format("TENON_CACHE_BYTES is '{}', not a number of bytes: {} is taken", given, kDefault));
+  return kDefault;
+}
+
 struct State {
   std::mutex mutex;
   bool resolved = false;
   std::string folder;  // "": none
+  int64_t limit = wanted_limit();
 };
 State& state() {
   static State* made = new State;
@@ -147,6 +162,12 @@ void set_cache_folder(const std::string& path) {
   s.resolved = true;
 }
 
+void set_cache_limit(int64_t bytes) {
+  State& s = state();
+  std::lock_guard lock(s.mutex);
+  s.limit = bytes;
+}
+
 std::string entry_path(const std::string& key) {
   const std::string folder = cache_folder();
   return folder.empty() ? "" : folder + "/" + fingerprint(key).hex() + ".tenon";
@@ -164,6 +185,8 @@ std::optional<std::string> load_object(const std::string& key) {
   std::optional<std::string> object = entry ? unpack(*entry, key, &problem) : std::nullopt;
   if (object) {
     TENON_LOG(Cache, "hit {}", path);
+    // The time of its last use; a folder that cannot be written keeps what it has.
+    (void)utimensat(AT_FDCWD, path.c_str(), nullptr, 0);
   } else {
     TENON_LOG(Cache, "rejected {}: {}", path, problem);
     warn_once("object cache entry", fmt::format("the object cache entry {} is {}: it is made again", path, problem));
@@ -183,9 +206,20 @@ void store_object(const std::string& key, const std::string& object) {
   entry += key;
   entry += object;
   std::string problem;
-  if (!write_file(path, entry, &problem))
+  if (!write_file(path, entry, &problem)) {
     warn_once("object cache write",
               fmt::format("cannot write to the object cache {} ({}): going on without it", cache_folder(), problem));
+    return;
+  }
+  // Looking through the folder takes long, so that it is done once for every 256th of the limit that is written, by
+  // whichever process: an entry's turn comes by its fingerprint.
+  int64_t limit;
+  {
+    std::lock_guard lock(state().mutex);
+    limit = state().limit;
+  }
+  if (sum.low % std::max<uint64_t>(1, static_cast<uint64_t>(limit) / 256) < entry.size())
+    trim_cache(cache_folder(), limit);
 }
 
 }  // namespace tenon::codegen

@@ -132,6 +132,9 @@ std::string to_string(const Graph& graph) {
   seeds(graph.nodes.size());
   std::vector<std::string> outputs;
   for (const Argument& output : graph.outputs) outputs.push_back(to_text(graph, output));
+  for (const Written& each : graph.written)
+    outputs[static_cast<size_t>(each.output)] +=
+        " into " + name_of(graph, graph.inputs[static_cast<size_t>(each.input)]);
   return text + fmt::format("  return ({})\n", fmt::join(outputs, ", "));
 }
 
@@ -153,6 +156,10 @@ void verify(const Graph& graph) {
     each_reference(output, [&](ValueId id) {
       require(known[static_cast<size_t>(id)], "output " + name_of(graph, id) + " exists");
     });
+  for (const Written& each : graph.written)
+    require(static_cast<size_t>(each.output) < graph.outputs.size() &&
+                static_cast<size_t>(each.input) < graph.inputs.size(),
+            "an output that goes into an input exists, and so does the input");
   if (graph.env)
     for (int32_t id = 0; id < graph.env->pool().symbol_count(); ++id)
       if (!graph.env->is_from_data(id) && static_cast<size_t>(id) < graph.symbols.size())

@@ -81,9 +81,48 @@ Targets targets_of(std::span<const TensorBase> indices, const TensorBase& values
   return t;
 }
 
+// Of the dimensions that stay, the last is walked as it lies, row by row of the positions. Threads share the columns:
+// each writes its own, in the order of the positions.
+template <typename Value, typename Place>
+void put_rows(const Targets& t, const Value* values, Place* out, bool accumulate) {
+  constexpr int64_t kColumns = 16;  // of one thread, at least: a line of the cache
+  const auto positions = static_cast<int64_t>(t.places.size());
+  const size_t last = t.rest.size() - 1;
+  const Ints rest = without(t.rest, last), rest_strides = without(t.rest_strides, last),
+             value_rest = without(t.value_rest, last);
+  const int64_t width = t.rest[last], blocks = (width + kColumns - 1) / kColumns;
+  std::vector<int64_t> from_places(t.places.size());
+  for (int64_t at = 0; at < positions; ++at)
+    from_places[static_cast<size_t>(at)] = offset_of(at, t.positions, t.value_positions);
+  const int64_t grain = std::max<int64_t>(1, kGrain / (positions * std::min(width, kColumns)));
+  parallel_for(product(rest) * blocks, grain, [&](int64_t begin, int64_t end) {
+    while (begin < end) {
+      const int64_t plane = begin / blocks, first = begin % blocks, until = std::min(blocks, first + end - begin);
+      begin += until - first;
+      const int64_t left = first * kColumns, columns = std::min(width, until * kColumns) - left;
+      Place* plane_out = out + offset_of(plane, rest, rest_strides) + left;
+      const Value* plane_from = values + offset_of(plane, rest, value_rest) + left;
+      for (size_t at = 0; at < t.places.size(); ++at) {
+        Place* to = plane_out + t.places[at];
+        const Value* from = plane_from + from_places[at];
+        for (int64_t column = 0; column < columns; ++column) {
+          auto value = static_cast<Place>(widen(from[column]));
+          if (accumulate)
+            add_to(to[column], value);
+          else
+            to[column] = value;
+        }
+      }
+    }
+  });
+}
+
 template <typename Value, typename Place>
 void put(const Targets& t, const Value* values, Place* out, bool accumulate) {
   auto positions = static_cast<int64_t>(t.places.size());
+  if (positions == 0 || product(t.rest) == 0) return;
+  if (!t.rest.empty() && t.rest_strides.back() == 1 && t.value_rest.back() == 1)
+    return put_rows(t, values, out, accumulate);
   // Threads share the dimensions that stay: each writes its own columns, in the order of the positions.
   parallel_for(product(t.rest), std::max<int64_t>(1, kGrain / std::max<int64_t>(1, positions)),
                [&](int64_t begin, int64_t end) {

@@ -334,6 +334,9 @@ OPS(pieces) {
         Lane on = b.index(at[d.column] - at[d.row]) == b.constant(d.offset, kInt64);
         return b.choose(on, [&] { return e.load(src, inside); }, [&] { return e.load(self, at); });
       })
+      .writes([](const Tensor& whole, const Arguments& arguments) {
+        return diagonal(whole, arguments.integer("offset"), arguments.integer("dim1"), arguments.integer("dim2"));
+      })
       .shape([](const Arguments& arguments) {
         const Tensor &self = arguments.tensor("self"), &src = arguments.tensor("src");
         SymInts expected = diagonal_sizes(self.sym_sizes(), diagonal_of(arguments)), given = src.sym_sizes();

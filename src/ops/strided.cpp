@@ -252,6 +252,27 @@ bool step_over_each_other(const SymInt& outer_size, const SymInt& outer, const S
 
 }  // namespace
 
+bool may_overlap(const SymInts& sizes, const SymInts& strides) {
+  struct Dim {
+    SymInt size, stride;
+    int64_t hint;
+  };
+  std::vector<Dim> dims;
+  for (size_t dim = 0; dim < sizes.size(); ++dim) {
+    if (statically_true(sizes[dim] == 0)) return false;
+    if (statically_true(sizes[dim] == 1)) continue;
+    // A stride from data has no hint: it goes where the others leave room for it, or nothing is shown.
+    dims.push_back({sizes[dim], strides[dim], strides[dim].hint().value_or(0)});
+  }
+  std::stable_sort(dims.begin(), dims.end(), [](const Dim& a, const Dim& b) { return a.hint < b.hint; });
+  SymInt reach = 1;
+  for (const Dim& dim : dims) {
+    if (!dim.stride.same(reach) && !statically_true(dim.stride >= reach)) return true;
+    reach = dim.stride * dim.size;
+  }
+  return false;
+}
+
 void check_places_differ(std::string_view op_name, const SymInts& sizes, const SymInts& strides) {
   bool once = true;
   for (size_t a = 0; once && a < sizes.size(); ++a) {

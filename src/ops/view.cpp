@@ -449,6 +449,10 @@ OPS(view) {
         };
         return builder.choose(covered, from_source, [&] { return e.load(self, index); });
       })
+      .writes([](const Tensor& whole, const Arguments& arguments) {
+        Bounds b = slice_bounds(arguments);
+        return slice(whole, b.dim, b.start, b.end, b.step);
+      })
       .shape([](const Arguments& arguments) {
         const Tensor &self = arguments.tensor("self"), &src = arguments.tensor("src");
         Bounds b = slice_bounds(arguments);

@@ -1,3 +1,5 @@
+#include "in_place.h"
+#include "plan_memory.h"
 #include "plan_steps.h"
 
 #include <tenon/support/log.h>
@@ -19,15 +21,23 @@ std::shared_ptr<const runtime::Plan> compile_graph(const graph::Graph& graph, co
   // Numbers that are passed at run time may be others then.
   if (options.fuse && !options.scalar_parameters) remove_identities(parts);
   TENON_LOG(Graph, "after decomposition:\n{}", graph::to_string(parts));
-  const Schedule schedule = fuse(parts, options);
-  std::vector<GroupLoops> groups = make_nests(schedule);
-  const Lifetimes lifetimes = find_lifetimes(schedule, groups);
-  schedule_loops(schedule, lifetimes, groups);
-  std::vector<EmittedGroup> emitted = emit_groups(schedule, groups);
-  std::vector<codegen::CompiledKernelRef> kernels = compile_kernels(emitted);
-  std::shared_ptr<const runtime::Plan> plan = plan_steps(schedule, emitted, std::move(kernels), lifetimes);
-  TENON_LOG(Plan, "{}", runtime::to_string(*plan));
-  return plan;
+  std::vector<Decision> in_place(parts.written.size(), Decision::allow());
+  for (;;) {
+    const InPlace updated = update_in_place(parts, in_place);
+    const Schedule schedule = fuse(updated.graph, options, updated.updates);
+    std::vector<GroupLoops> groups = make_nests(schedule);
+    // Only once values are grouped can be seen what would be read too late: such an input is copied into after all.
+    if (refuse_late_reads(schedule, groups, in_place)) continue;
+    for (size_t at = 0; at < in_place.size(); ++at)
+      if (!in_place[at])
+        TENON_LOG(Fusion, "input {} is not updated in place: {}", parts.written[at].input, in_place[at].why());
+    const Lifetimes lifetimes = find_lifetimes(schedule, groups);
+    schedule_loops(schedule, lifetimes, groups);
+    take_over_memory(schedule, lifetimes, groups);
+    std::vector<EmittedGroup> emitted = emit_groups(schedule, groups);
+    std::vector<codegen::CompiledKernelRef> kernels = compile_kernels(emitted);
+    return plan_steps(schedule, groups, emitted, std::move(kernels), lifetimes);
+  }
 }
 
 }  // namespace tenon::schedule

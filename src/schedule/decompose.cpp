@@ -27,6 +27,7 @@ bool needs_parts(const dispatch::Call& call) {
 graph::Graph decompose(const graph::Graph& graph) {
   graph::Recorder recorder(graph.env);
   recorder.graph().symbols = graph.symbols;
+  recorder.graph().written = graph.written;
   std::vector<Tensor> inputs;
   for (graph::ValueId id : graph.inputs) {
     // Each input stands for itself even if two share their metadata.

@@ -7,6 +7,7 @@
 #include "lowering.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace tenon::schedule {
 namespace {
@@ -23,11 +24,12 @@ struct Reach {
 class LoopEmitter {
  public:
   LoopEmitter(const Schedule& schedule, const Group& group, const Nest& nest, const LoopSchedule& loops,
-              std::string name)
+              std::string name, std::span<const ValueId> over_what_is_read)
       : low_(schedule, group, std::move(name)),
         group_(group),
         nest_(nest),
         loops_(loops),
+        over_what_is_read_(over_what_is_read),
         split_(loops.split_axis(nest)) {
     low_.declare(nest.integers);
     low_.coordinates.assign(group.domain.size(), pool().constant(0));
@@ -49,10 +51,14 @@ class LoopEmitter {
     open_kept_loops();
     if (!is_staged()) {
       write_out(0, [&] {
-        for (ValueId root : group_.roots) low_.store(root, low_.emit(root, low_.own_index(root)));
+        for (ValueId root : group_.roots) store(root, low_.emit(root, low_.own_index(root)));
+        store_waiting();
       });
     } else {
-      for (int stage = 0, last = low_.last_level(); stage <= last; ++stage) emit_stage(stage);
+      for (int stage = 0, last = low_.last_level(); stage <= last; ++stage) {
+        emit_stage(stage);
+        store_waiting();
+      }
     }
     return finish();
   }
@@ -76,6 +82,7 @@ class LoopEmitter {
     for (int stage = 0, last = low_.last_level(); stage <= last; ++stage) {
       low_.stage = stage;
       emit_kept_roots(stage);
+      store_waiting();
     }
     return finish();
   }
@@ -208,8 +215,21 @@ class LoopEmitter {
   void emit_kept_roots(int stage) {
     for (ValueId root : group_.roots) {
       if (low_.over_full_domain(root) || low_.is_reduction(root) || low_.level(root) != stage) continue;
-      low_.store(root, low_.emit_body(root, low_.own_index(root)));
+      store(root, low_.emit_body(root, low_.own_index(root)));
     }
+  }
+
+  // What goes where something else is read is stored when nothing of the scope reads it any more.
+  void store(ValueId root, Lane value) {
+    const bool over = std::find(over_what_is_read_.begin(), over_what_is_read_.end(), root) != over_what_is_read_.end();
+    if (over || low_.schedule().place_of(root))
+      waiting_.emplace_back(root, value);
+    else
+      low_.store(root, value);
+  }
+  void store_waiting() {
+    for (auto& [root, value] : waiting_) low_.store(root, value);
+    waiting_.clear();
   }
 
   void finish_reduction(ValueId root, Lane value) {
@@ -273,7 +293,10 @@ class LoopEmitter {
       Lane value = loop::cast(low_.emit(low_.reduction_source(root), low_.coordinates), low_.lane_dtype(root));
       partial.push_back(opened == 0 ? value : low_.builder().reduce(low_.reduce_kind(root), value));
     }
-    for (ValueId root : stores) low_.store(root, low_.emit(root, low_.own_index(root)));
+    std::vector<std::pair<ValueId, Lane>> kept = std::exchange(waiting_, {});
+    for (ValueId root : stores) store(root, low_.emit(root, low_.own_index(root)));
+    store_waiting();
+    waiting_ = std::move(kept);
     for (int at = opened; at-- > 0;) {
       low_.close();
       if (at > 0)
@@ -319,24 +342,27 @@ class LoopEmitter {
   const Group& group_;
   const Nest& nest_;
   const LoopSchedule& loops_;
+  std::span<const ValueId> over_what_is_read_;
   int split_;
   std::vector<Expr> extents_;                         // by axis, in the kernel's pool
   std::vector<Reach> reach_;                          // by axis
   std::vector<std::pair<int, int64_t>> written_out_;  // axes and copies
   Expr piece_;                                        // of a split sum: which one this is
+  std::vector<std::pair<ValueId, Lane>> waiting_;     // stores that come last in their scope
 };
 
 }  // namespace
 
 EmittedGroup emit(const Schedule& schedule, const Group& group, const Nest& nest, const LoopSchedule& loops,
-                  const std::string& name) {
+                  const std::string& name, std::span<const ValueId> over_what_is_read) {
   Decision decision = legal(nest, loops);
   TENON_ASSERT(decision, "{}: {}\n{}", decision.why(), to_string(loops), to_string(nest));
   EmittedGroup emitted;
-  emitted.kernels.push_back(LoopEmitter(schedule, group, nest, loops, name).run());
+  emitted.kernels.push_back(LoopEmitter(schedule, group, nest, loops, name, over_what_is_read).run());
   const int split = loops.split_axis(nest);
   if (split < 0) return emitted;
-  emitted.kernels.push_back(LoopEmitter(schedule, group, nest, loops, name + "_finish").run_finish());
+  emitted.kernels.push_back(
+      LoopEmitter(schedule, group, nest, loops, name + "_finish", over_what_is_read).run_finish());
   // How many partial sums there are, in the graph's numbers.
   sym::ExprPool& pool = schedule.graph.env->pool();
   Expr count = pool.constant(1);

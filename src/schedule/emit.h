@@ -19,8 +19,8 @@ struct EmittedGroup {
   std::vector<Partial> partials;
 };
 
-// The schedule must be legal.
+// The schedule must be legal. `over_what_is_read`: roots that are stored where the kernel reads another value.
 EmittedGroup emit(const Schedule& schedule, const Group& group, const Nest& nest, const LoopSchedule& loops,
-                  const std::string& name);
+                  const std::string& name, std::span<const ValueId> over_what_is_read = {});
 
 }  // namespace tenon::schedule

@@ -1,4 +1,5 @@
 #include "cpu/choose.h"
+#include "in_place.h"
 #include "lowering.h"
 
 #include <tenon/ops/strided.h>
@@ -59,19 +60,36 @@ bool needs_memory(const Schedule& schedule, ValueId view) {
   return state.source != state.base || !ops::dense_order(viewed.sym_sizes(), viewed.sym_strides());
 }
 
+std::optional<Schedule::Place> Schedule::place_of(ValueId root) const {
+  for (const Update& update : updates)
+    for (const Write& write : update.writes)
+      if (write.value == root) return Place{update.input, &write.place};
+  return std::nullopt;
+}
+
+bool Schedule::is_written_by(const Group& group, ValueId input) const {
+  return std::any_of(group.roots.begin(), group.roots.end(), [&](ValueId root) {
+    std::optional<Place> found = place_of(root);
+    return found && found->input == input;
+  });
+}
+
 namespace {
 
 constexpr size_t kMaxRoots = 24;  // of one kernel: more would spill registers and slow the compiler
 
 class Fuser {
  public:
-  Fuser(const Graph& graph, const Options& options)
-      : schedule_(graph, options), graph_(graph), users_(graph::users_of(graph)) {}
+  Fuser(const Graph& graph, const Options& options, std::vector<Update> updates)
+      : schedule_(graph, options), graph_(graph), users_(graph::users_of(graph)) {
+    schedule_.updates = std::move(updates);
+  }
 
   Schedule run() {
     describe_values();
     choose_roots();
     for (const Node& node : graph_.nodes) place(node);
+    place_last_writes();
     drop_unread_memory();
     return std::move(schedule_);
   }
@@ -126,6 +144,12 @@ class Fuser {
   void choose_roots() {
     for (const graph::Argument& output : graph_.outputs)
       graph::each_reference(output, [&](ValueId id) { make_root(id); });
+    for (const Update& update : schedule_.updates) {
+      for (const Write& write : update.writes) make_root(write.value);
+      if (update.result == graph::kNoValue) continue;
+      make_root(update.result);
+      schedule_.state(update.result).memory = update.input;
+    }
     for (const Node& node : graph_.nodes) {
       const ops::Row* row = &row_for(*node.op);
       bool opaque = row->kind == ops::Kind::Opaque;  // also: not in the table
@@ -163,8 +187,81 @@ class Fuser {
       place_call(node);
       return;
     }
-    for (ValueId id : node.outputs)
-      if (schedule_.state(id).root && schedule_.state(id).step < 0) place_root(id);
+    for (ValueId id : node.outputs) {
+      ValueState& state = schedule_.state(id);
+      if (!state.root || state.step >= 0) continue;
+      if (state.memory != graph::kNoValue)
+        place_update(state.memory, id);
+      else if (!schedule_.place_of(id))
+        place_root(id);
+    }
+  }
+
+  // The writes to an input, in their order; then what it becomes is there.
+  void place_update(ValueId input, ValueId result) {
+    for (const Update& update : schedule_.updates)
+      if (update.input == input)
+        for (const Write& write : update.writes) place_root(write.value);
+    if (!schedule_.place_of(result)) schedule_.state(result).step = last_write_to(input);
+  }
+
+  // Writes that nobody waits for come last: by then all has been read that they write over. Of several, an input that
+  // another one's writes read comes after that one.
+  void place_last_writes() {
+    std::vector<const Update*> left;
+    for (const Update& update : schedule_.updates)
+      if (update.result == graph::kNoValue) left.push_back(&update);
+    while (!left.empty()) {
+      auto unread = std::find_if(left.begin(), left.end(), [&](const Update* one) {
+        return std::none_of(left.begin(), left.end(), [&](const Update* other) {
+          std::set<ValueId> inputs, seen;
+          for (const Write& write : other->writes) collect_inputs(write.value, inputs, seen);
+          return other != one && inputs.contains(one->input);
+        });
+      });
+      if (unread == left.end()) unread = left.begin();
+      place_update((*unread)->input, (*unread)->writes.back().value);
+      left.erase(unread);
+    }
+  }
+
+  int last_write_to(ValueId input) const {
+    int step = -1;
+    for (const Update& update : schedule_.updates)
+      if (update.input == input)
+        for (const Write& write : update.writes) step = std::max(step, schedule_.state(write.value).step);
+    return step;
+  }
+
+  // The first step that may write there: reads of what was there before, and earlier writes, come first.
+  int free_to_write(ValueId input) const {
+    int step = last_write_to(input) + 1;
+    for (size_t at = 0; at < schedule_.groups.size(); ++at) {
+      const Group& group = schedule_.groups[at];
+      std::set<ValueId> inputs, seen;
+      // A group that reads it may write it as well, if it is the one kernel that can (`fits`).
+      if (group.call)
+        graph::each_reference(*group.call, [&](ValueId read) { inputs.insert(schedule_.state(read).base); });
+      else
+        for (ValueId root : group.roots) collect_inputs(root, inputs, seen);
+      if (inputs.contains(input)) step = std::max(step, static_cast<int>(at) + (group.call ? 1 : 0));
+    }
+    return step;
+  }
+
+  void collect_inputs(ValueId id, std::set<ValueId>& inputs, std::set<ValueId>& seen) const {
+    if (!seen.insert(id).second) return;
+    const ValueState& state = schedule_.state(id);
+    for (size_t at = 0; at < state.node->args.size(); ++at) {
+      if (state.row->ignores(state.row->schema.arguments[at].name)) continue;
+      graph::each_reference(state.node->args[at], [&](ValueId read) {
+        ValueId base = schedule_.state(read).base;
+        if (schedule_.is_input(base))
+          inputs.insert(base);
+        else if (!schedule_.state(base).root)
+          collect_inputs(read, inputs, seen);
+      });
+    }
   }
 
   void place_call(const Node& node) {
@@ -261,6 +358,8 @@ class Fuser {
   Decision fits(const Group& joined, const Group& group, const Group& single) const {
     try {
       const Nest nest = make_nest(schedule_, joined);
+      for (const Update& update : schedule_.updates)
+        if (Decision alike = reads_where_it_writes(nest, update.input); !alike) return alike;
       if (!cpu::may_lack_threads(nest)) return Decision::allow();
       const double together = cpu::cost(nest, cpu::choose(nest)).total();
       const Nest first = make_nest(schedule_, group), second = make_nest(schedule_, single);
@@ -280,6 +379,8 @@ class Fuser {
     collect_dependencies(id, reads, seen);
     int earliest = symbols_known(seen);
     for (ValueId read : reads) earliest = std::max(earliest, schedule_.state(read).step);
+    if (std::optional<Schedule::Place> written = schedule_.place_of(id))
+      earliest = std::max(earliest, free_to_write(written->input));
     if (schedule_.options.fuse)
       for (int at = static_cast<int>(schedule_.groups.size()) - 1; at >= earliest; --at) {
         std::optional<Group> joined = join(schedule_.groups[static_cast<size_t>(at)], single);
@@ -303,6 +404,10 @@ class Fuser {
     std::set<ValueId> needed;
     for (const graph::Argument& output : graph_.outputs)
       graph::each_reference(output, [&](ValueId id) { needed.insert(schedule_.state(id).base); });
+    for (const Update& update : schedule_.updates) {
+      for (const Write& write : update.writes) needed.insert(write.value);
+      if (update.result != graph::kNoValue) needed.insert(update.result);
+    }
     for (size_t at = 0; at < schedule_.groups.size(); ++at) {
       const Group& group = schedule_.groups[at];
       if (group.call) {
@@ -329,6 +434,8 @@ class Fuser {
 
 }  // namespace
 
-Schedule fuse(const Graph& graph, const Options& options) { return Fuser(graph, options).run(); }
+Schedule fuse(const Graph& graph, const Options& options, std::vector<Update> updates) {
+  return Fuser(graph, options, std::move(updates)).run();
+}
 
 }  // namespace tenon::schedule

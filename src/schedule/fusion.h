@@ -11,6 +11,8 @@
 #include <tenon/schedule/schedule.h>
 #include <tenon/support/decision.h>
 
+#include <algorithm>
+#include <optional>
 #include <unordered_map>
 
 namespace tenon::schedule {
@@ -28,6 +30,22 @@ struct ValueState {
   bool root = false;                 // computed by a step of its own right
   bool stored = false;               // has memory
   int step = -1;                     // the step that computes a root
+  ValueId memory = graph::kNoValue;  // of what an input becomes, updated in place (in_place.h): that input
+};
+
+// Elements that are stored into the memory of an input.
+struct Write {
+  ValueId value = graph::kNoValue;  // a root
+  Tensor place;                     // sizes, strides and offset of where they go: a fake view of the input's
+};
+
+// An input that is updated where it lies.
+struct Update {
+  size_t written = 0;  // position in `Graph::written`
+  ValueId input = graph::kNoValue;
+  std::vector<Write> writes;  // in the order in which they happen
+  ValueId result =
+      graph::kNoValue;  // the value that stands for the input's memory afterwards; kNoValue: nobody reads it
 };
 
 // One loop nest, or one opaque call.
@@ -46,17 +64,26 @@ struct Schedule {
   std::vector<ValueState> values;  // by ValueId
   std::vector<Group> groups;       // in the order in which they run
   std::vector<Decision> refusals;  // why roots were not fused
+  std::vector<Update> updates;     // inputs that are written in place
 
   explicit Schedule(const Graph& source, const Options& chosen) : graph(source), options(chosen) {}
   ValueState& state(ValueId id) { return values[static_cast<size_t>(id)]; }
   const ValueState& state(ValueId id) const { return values[static_cast<size_t>(id)]; }
   bool is_input(ValueId id) const { return state(id).node == nullptr; }
+  // Where a root is stored if that is an input's memory; null: it has memory of its own, if any.
+  struct Place {
+    ValueId input;
+    const Tensor* place;
+  };
+  std::optional<Place> place_of(ValueId root) const;
+  // Whether the group stores into the memory of this input.
+  bool is_written_by(const Group& group, ValueId input) const;
 };
 
 // Takes out operators that change nothing.
 void remove_identities(Graph& graph);
 
-Schedule fuse(const Graph& graph, const Options& options);
+Schedule fuse(const Graph& graph, const Options& options, std::vector<Update> updates = {});
 
 // The row of an operator; an operator that is not in the table (a custom one) is opaque: its kernel is called through
 // the dispatcher.

@@ -185,6 +185,7 @@ Expr Lowering::extent_of(const SymInts& sizes, const SymInts& strides) {
 int Lowering::buffer_of(ValueId base, loop::BufferRole role) {
   auto found = buffers_.find(base);
   if (found == buffers_.end()) {
+    if (role == loop::BufferRole::In && schedule_.is_written_by(group_, base)) role = loop::BufferRole::InOut;
     const Tensor& meta = graph_.meta(base);
     Expr extent = extent_of(meta.sym_sizes(), meta.sym_strides());
     // Named by position, so that equal kernels of different graphs are one text and one object.
@@ -205,10 +206,19 @@ Expr Lowering::address(ValueId id, std::span<const Expr> index) {
   return position;
 }
 
+std::pair<int, Expr> Lowering::home(ValueId id, std::span<const Expr> index) {
+  std::optional<Schedule::Place> written = schedule_.place_of(id);
+  if (!written) return {buffer_of(id, loop::BufferRole::Out), address(id, index)};
+  SymInts strides = written->place->sym_strides();
+  Expr position = to_kernel(written->place->sym_storage_offset() - graph_.meta(written->input).sym_storage_offset());
+  for (size_t dim = 0; dim < index.size(); ++dim) position = position + index[dim] * to_kernel(strides[dim]);
+  return {buffer_of(written->input, loop::BufferRole::Out), position};
+}
+
 void Lowering::store(ValueId id, Lane value) {
   if (!schedule_.state(id).stored) return;
-  std::vector<Expr> index = own_index(id);
-  builder_.store(buffer_of(id, loop::BufferRole::Out), address(id, index), value);
+  auto [buffer, position] = home(id, own_index(id));
+  builder_.store(buffer, position, value);
 }
 
 // ---- Elements
@@ -258,6 +268,9 @@ Lane Lowering::emit_anew(ValueId id, const std::vector<Expr>& index) {
   } doubt(doubtful_, !builder_.conditions().empty() && !never_empty(id));
   ValueId base = state.base;
   const ValueState& memory = schedule_.state(base);
+  if (memory.memory != graph::kNoValue && !in_group(base) && schedule_.is_written_by(group_, memory.memory))
+    throw Refused{
+        fmt::format("%{} is there only once this kernel has ended", graph_.values[static_cast<size_t>(base)].name)};
   if (schedule_.is_input(base) || (memory.root && !in_group(base)))
     return builder_.load(buffer_of(base, loop::BufferRole::In), address(id, index),
                          !builder_.conditions().empty() && doubtful_ == 0);
@@ -274,8 +287,10 @@ Lane Lowering::emit_anew(ValueId id, const std::vector<Expr>& index) {
     }
     if (auto kept = scratch.find(id); kept != scratch.end() && level(id) < stage)
       return builder_.load(kept->second, scratch_position);
-    if (state.stored && level(id) < stage)
-      return builder_.load(buffer_of(id, loop::BufferRole::Out), address(id, index));
+    if (state.stored && level(id) < stage) {
+      auto [buffer, position] = home(id, index);
+      return builder_.load(buffer, position);
+    }
   }
   return emit_body(id, index);
 }

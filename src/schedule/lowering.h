@@ -97,6 +97,8 @@ class Lowering {
   Expr extent_of(const SymInts& sizes, const SymInts& strides);
   int buffer_of(ValueId base, loop::BufferRole role);
   Expr address(ValueId id, std::span<const Expr> index);
+  // Where an element of a root of this group is stored: buffer and position.
+  std::pair<int, Expr> home(ValueId id, std::span<const Expr> index);
 
   MemoKey memo_key(ValueId id, std::span<const Expr> index) const;
   const loop::Lane* remembered(MemoKey key) const;

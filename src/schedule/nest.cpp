@@ -57,6 +57,7 @@ class Survey {
     nest_.pool = lowering_.builder().kernel().pool;
     nest_.integers = lowering_.integers();
     nest_.symbols = lowering_.builder().kernel().integers;
+    nest_.may_fail = !lowering_.builder().kernel().checks.empty();
     return std::move(nest_);
   }
 
@@ -147,6 +148,10 @@ class Survey {
     for (int32_t symbol : sym::symbols_of(op.index)) access.indirect |= indirect_.contains(symbol);
     // By dimension for now; by axis once they are merged.
     sym::ExprPool& pool = lowering_.pool();
+    std::unordered_map<int32_t, Expr> first_stage;
+    for (size_t dim = 0; stage > 0 && dim < stages_[stage].coordinates.size(); ++dim)
+      first_stage[stages_[stage].coordinates[dim].symbol_id()] = stages_[0].coordinates[dim];
+    access.index = pool.substitute(op.index, first_stage);
     for (const Expr& coordinate : stages_[stage].coordinates) {
       Expr next = pool.substitute(op.index, {{coordinate.symbol_id(), coordinate + 1}});
       Expr step = next - op.index;

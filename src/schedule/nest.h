@@ -36,6 +36,7 @@ struct Access {
   bool indirect = false;      // its place depends on data, too
   std::vector<Expr> stride;   // by axis, in elements; undefined where it is not linear
   std::vector<int64_t> step;  // the same at the sizes of capture; kScattered where it is not linear
+  Expr index;                 // the position as an expression of the first stage's coordinates; not part of the text
   static constexpr int64_t kScattered = INT64_MIN;
 };
 
@@ -61,6 +62,7 @@ struct Nest {
   std::vector<Reused> reused;
   std::vector<Expr> symbols;   // of the pool: sizes and strides that are passed at run time
   std::vector<Expr> integers;  // what they stand for in the graph
+  bool may_fail = false;       // it checks indices or other data; not part of the text
 
   size_t kept_count() const;
   bool has_reduction() const { return kept_count() < axes.size(); }

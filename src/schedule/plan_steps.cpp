@@ -2,20 +2,24 @@
 // have died.
 #include "plan_steps.h"
 
+#include "in_place.h"
 #include "library_calls.h"
+#include "plan_memory.h"
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 namespace tenon::schedule {
 namespace {
 
 class Planner {
  public:
-  Planner(const Schedule& schedule, const std::vector<EmittedGroup>& emitted,
+  Planner(const Schedule& schedule, const std::vector<GroupLoops>& groups, const std::vector<EmittedGroup>& emitted,
           std::vector<codegen::CompiledKernelRef> kernels, const Lifetimes& lifetimes)
       : schedule_(schedule),
         graph_(schedule.graph),
+        groups_(groups),
         emitted_(emitted),
         last_use_(lifetimes.last),
         plan_(std::make_shared<runtime::Plan>()) {
@@ -28,6 +32,7 @@ class Planner {
     for (size_t at = 0; at < graph_.inputs.size(); ++at)
       slot_of_[static_cast<size_t>(graph_.inputs[at])] = static_cast<runtime::Slot>(at);
     next_slot_ = static_cast<runtime::Slot>(graph_.inputs.size());
+    for (const Update& update : schedule_.updates) plan_updated(update);
     // Draws are taken in the order of the program, not in that of the kernels.
     for (const Node& node : graph_.nodes)
       if (const ops::Row& row = row_for(*node.op); row.kind == ops::Kind::Element && row.element.random)
@@ -73,40 +78,65 @@ class Planner {
     return at;
   }
 
-  void allocate(ValueId id) {
-    const Tensor& meta = graph_.meta(id);
-    runtime::Slot at = slot_of_[static_cast<size_t>(id)] = next_slot_++;
-    runtime::AllocateStep step{at, exprs(meta.sym_sizes()), exprs(meta.sym_strides()), meta.dtype()};
-    Expr bytes = graph_.env->pool().simplify(to_expr(graph_, meta.numel() * meta.element_size()));
-    if (last_use_[static_cast<size_t>(id)] != Lifetimes::kForever) {
-      auto& free = free_memory_[bytes];
-      if (!free.empty()) {
-        step.reuse = free.back();
-        free.pop_back();
-      }
-    }
-    plan_->steps.push_back(step);
+  // What an input becomes lies where the input lies.
+  void plan_updated(const Update& update) {
+    if (update.result == graph::kNoValue) return;
+    const Tensor &meta = graph_.meta(update.result), &input = graph_.meta(update.input);
+    runtime::Slot &at = slot_of_[static_cast<size_t>(update.result)],
+                  base = slot_of_[static_cast<size_t>(update.input)];
+    at = base;
+    if (has_geometry(meta, input)) return;
+    at = next_slot_++;
+    plan_->steps.push_back(runtime::ViewStep{at, base, exprs(meta.sym_sizes()), exprs(meta.sym_strides()),
+                                             expr(graph_.env->pool().constant(0))});
   }
 
-  // Values that no later step reads: their memory goes to the next value of the same size, or back to the allocator.
+  // Memory for these values, and the end of all that died and does not serve one of them.
+  void allocate(const std::vector<ValueId>& ids) {
+    std::vector<runtime::Slot> reuse;
+    for (ValueId id : ids) reuse.push_back(take_freed(id));
+    for (const Freed& each : freed_) plan_->steps.push_back(runtime::FreeStep{each.slot});
+    freed_.clear();
+    for (size_t at = 0; at < ids.size(); ++at) {
+      const Tensor& meta = graph_.meta(ids[at]);
+      slot_of_[static_cast<size_t>(ids[at])] = next_slot_;
+      plan_->steps.push_back(runtime::AllocateStep{next_slot_++, exprs(meta.sym_sizes()), exprs(meta.sym_strides()),
+                                                   meta.dtype(), reuse[at]});
+    }
+  }
+
+  // A block that died, as large as the value or a little larger; the caller gets none that is larger. -1: there is
+  // none.
+  runtime::Slot take_freed(ValueId id) {
+    const Expr wanted = bytes_of(graph_, id);
+    auto found = std::find_if(freed_.begin(), freed_.end(), [&](const Freed& each) { return each.bytes == wanted; });
+    if (found == freed_.end() && last_use_[static_cast<size_t>(id)] != Lifetimes::kForever)
+      found = std::find_if(freed_.begin(), freed_.end(), [&](const Freed& each) {
+        sym::ExprPool& pool = graph_.env->pool();
+        return pool.range(pool.simplify(each.bytes - wanted)).min >= 0 &&
+               pool.range(pool.simplify(wanted * 2 - each.bytes)).min >= 0;
+      });
+    if (found == freed_.end()) return -1;
+    const runtime::Slot slot = found->slot;
+    freed_.erase(found);
+    return slot;
+  }
+
+  // Values that no later step reads: the next step's results get their memory, or else it goes back.
   void release(size_t at) {
     for (size_t id = 0; id < last_use_.size(); ++id) {
       if (last_use_[id] != static_cast<int>(at) || slot_of_[id] < 0) continue;
-      const Tensor& meta = graph_.meta(static_cast<ValueId>(id));
-      for (ValueId view : views_of_[static_cast<ValueId>(id)])
+      const auto value = static_cast<ValueId>(id);
+      for (ValueId view : views_of_[value])
         plan_->steps.push_back(runtime::FreeStep{slot_of_[static_cast<size_t>(view)]});
-      // The caller may have given it up (core/given_up.h).
-      if (schedule_.is_input(static_cast<ValueId>(id))) {
+      const ValueState& state = schedule_.state(value);
+      if (state.memory != graph::kNoValue || taken_over_.contains(value)) continue;
+      // An input, which the caller may have given up (core/given_up.h). And what a custom operator gave is not ours to
+      // write to: it may have kept it.
+      if (!state.node || !ops::row_of(*state.node->op))
         plan_->steps.push_back(runtime::FreeStep{slot_of_[id]});
-        continue;
-      }
-      // What a custom operator gave is not ours to write to: it may have kept it.
-      if (const Node* node = schedule_.state(static_cast<ValueId>(id)).node; !ops::row_of(*node->op)) {
-        plan_->steps.push_back(runtime::FreeStep{slot_of_[id]});
-        continue;
-      }
-      free_memory_[graph_.env->pool().simplify(to_expr(graph_, meta.numel() * meta.element_size()))].push_back(
-          slot_of_[id]);
+      else
+        freed_.push_back({bytes_of(graph_, value), slot_of_[id]});
     }
   }
 
@@ -114,7 +144,15 @@ class Planner {
     const Group& group = schedule_.groups[at];
     if (group.call) {
       plan_call(group);
-    } else {
+    } else if (!emitted_[at].kernels.empty()) {
+      take_over(groups_[at].takes_over);
+      std::vector<ValueId> made;
+      for (const EmittedKernel& kernel : emitted_[at].kernels)
+        for (ValueId id : kernel.buffers)
+          if (!is_partial(id) && slot_of_[static_cast<size_t>(id)] < 0 &&
+              std::find(made.begin(), made.end(), id) == made.end())
+            made.push_back(id);
+      allocate(made);
       std::vector<runtime::Slot> partials;
       for (const Partial& partial : emitted_[at].partials) {
         partials.push_back(next_slot_++);
@@ -127,9 +165,20 @@ class Planner {
     release(at);
   }
 
+  // The kernel then finds what dies and what is made at one place.
+  void take_over(const std::vector<TakeOver>& pairs) {
+    for (const auto& [result, dying] : pairs) {
+      const Tensor& meta = graph_.meta(result);
+      runtime::Slot &to = slot_of_[static_cast<size_t>(result)], &from = slot_of_[static_cast<size_t>(dying)];
+      to = next_slot_++;
+      plan_->steps.push_back(
+          runtime::AllocateStep{to, exprs(meta.sym_sizes()), exprs(meta.sym_strides()), meta.dtype(), from});
+      from = to;
+      taken_over_.insert(dying);
+    }
+  }
+
   void plan_launch(const EmittedKernel& kernel, const std::vector<runtime::Slot>& partials) {
-    for (ValueId id : kernel.buffers)
-      if (!is_partial(id) && slot_of_[static_cast<size_t>(id)] < 0) allocate(id);
     runtime::LaunchStep step;
     step.kernel = launched_++;
     for (ValueId id : kernel.buffers) step.buffers.push_back(is_partial(id) ? partials[partial_place(id)] : slot(id));
@@ -214,13 +263,11 @@ class Planner {
     step.name = node.op->name() + (group.relu ? "+relu" : "");
     graph::each_reference(node, [&](ValueId id) { step.inputs.push_back(slot(id)); });
     const ops::Row* row = ops::row_of(*node.op);
-    for (ValueId id : group.roots) {
-      if (row && !row->dynamic())
-        allocate(id);
-      else
-        slot_of_[static_cast<size_t>(id)] = next_slot_++;  // the operator makes it
-      step.outputs.push_back(slot(id));
-    }
+    if (row && !row->dynamic())
+      allocate(group.roots);
+    else
+      for (ValueId id : group.roots) slot_of_[static_cast<size_t>(id)] = next_slot_++;  // the operator makes it
+    for (ValueId id : group.roots) step.outputs.push_back(slot(id));
     // Symbolic numbers among the arguments are evaluated with everything else, and passed in order.
     for (const graph::Argument& argument : node.args)
       if (const auto* constant = std::get_if<dispatch::Value>(&argument)) {
@@ -293,12 +340,18 @@ class Planner {
 
   const Schedule& schedule_;
   const Graph& graph_;
+  const std::vector<GroupLoops>& groups_;     // by group
   const std::vector<EmittedGroup>& emitted_;  // by group
   const std::vector<int>& last_use_;          // by value
   std::shared_ptr<runtime::Plan> plan_;
   std::unordered_map<Expr, runtime::ExprIndex> expr_index_;
-  std::vector<runtime::Slot> slot_of_;                                // by value
-  std::unordered_map<Expr, std::vector<runtime::Slot>> free_memory_;  // by size in bytes
+  std::vector<runtime::Slot> slot_of_;  // by value
+  struct Freed {
+    Expr bytes;
+    runtime::Slot slot;
+  };
+  std::vector<Freed> freed_;      // memory of values that have died, until the next allocation
+  std::set<ValueId> taken_over_;  // values whose memory has another one now
   std::map<ValueId, std::vector<ValueId>> views_of_;
   std::map<const Node*, int32_t> random_uses_;
   runtime::Slot next_slot_ = 0;
@@ -310,10 +363,11 @@ class Planner {
 
 }  // namespace
 
-std::shared_ptr<const runtime::Plan> plan_steps(const Schedule& schedule, const std::vector<EmittedGroup>& emitted,
+std::shared_ptr<const runtime::Plan> plan_steps(const Schedule& schedule, const std::vector<GroupLoops>& groups,
+                                                const std::vector<EmittedGroup>& emitted,
                                                 std::vector<codegen::CompiledKernelRef> kernels,
                                                 const Lifetimes& lifetimes) {
-  return Planner(schedule, emitted, std::move(kernels), lifetimes).run();
+  return Planner(schedule, groups, emitted, std::move(kernels), lifetimes).run();
 }
 
 }  // namespace tenon::schedule

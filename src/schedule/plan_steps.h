@@ -7,8 +7,9 @@
 
 namespace tenon::schedule {
 
-// `emitted` by group; `kernels`: theirs, compiled, in order.
-std::shared_ptr<const runtime::Plan> plan_steps(const Schedule& schedule, const std::vector<EmittedGroup>& emitted,
+// `groups` and `emitted` by group; `kernels`: theirs, compiled, in order.
+std::shared_ptr<const runtime::Plan> plan_steps(const Schedule& schedule, const std::vector<GroupLoops>& groups,
+                                                const std::vector<EmittedGroup>& emitted,
                                                 std::vector<codegen::CompiledKernelRef> kernels,
                                                 const Lifetimes& lifetimes);
 

@@ -20,6 +20,10 @@ std::vector<ValueId> streaming_results(const Schedule& schedule, const Lifetimes
   for (const Access& access : nest.accesses) {
     if (!access.store || lifetimes.uses[static_cast<size_t>(access.value)] > 1) continue;
     if (std::find(found.begin(), found.end(), access.value) != found.end()) continue;
+    // What is updated in place was read just before.
+    if (std::any_of(nest.accesses.begin(), nest.accesses.end(),
+                    [&](const Access& other) { return !other.store && other.value == access.value; }))
+      continue;
     const Tensor& meta = schedule.graph.meta(access.value);
     std::optional<int64_t> bytes =
         schedule.graph.env->hint(to_expr(schedule.graph, meta.numel() * meta.element_size()));
@@ -97,10 +101,13 @@ void schedule_loops(const Schedule& schedule, const Lifetimes& lifetimes, std::v
 
 std::vector<EmittedGroup> emit_groups(const Schedule& schedule, const std::vector<GroupLoops>& groups) {
   std::vector<EmittedGroup> emitted(groups.size());
-  for (size_t at = 0; at < groups.size(); ++at)
-    if (groups[at].nest)
-      emitted[at] = emit(schedule, schedule.groups[at], *groups[at].nest, groups[at].loops,
-                         kernel_name(schedule, schedule.groups[at]));
+  for (size_t at = 0; at < groups.size(); ++at) {
+    if (!groups[at].nest) continue;
+    std::vector<ValueId> over_what_is_read;
+    for (const TakeOver& each : groups[at].takes_over) over_what_is_read.push_back(each.result);
+    emitted[at] = emit(schedule, schedule.groups[at], *groups[at].nest, groups[at].loops,
+                       kernel_name(schedule, schedule.groups[at]), over_what_is_read);
+  }
   return emitted;
 }
 

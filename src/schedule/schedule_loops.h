@@ -5,10 +5,16 @@
 
 namespace tenon::schedule {
 
+// A result that gets the memory of a value which dies in the same kernel (plan_memory.h).
+struct TakeOver {
+  ValueId result, dying;
+};
+
 // How a group runs; without a nest if it is an opaque call, or computes nothing that anybody reads.
 struct GroupLoops {
   std::optional<Nest> nest;
   LoopSchedule loops;
+  std::vector<TakeOver> takes_over = {};
 };
 
 // When values are used, by value: groups are counted in the order in which they run.

@@ -65,7 +65,7 @@ std::string Recording::text(const Explanation& explanation) const {
     text += section("captured", mine.captured);
     text += section("guards", fmt::format("{}", fmt::join(explanation.entries[at].guards, "\n")));
     // Without gradients the joint graph is the forward graph.
-    if (mine.joint != mine.forward) text += section("joint", mine.joint);
+    if (!mine.backward.empty()) text += section("joint", mine.joint);
     text += section("forward", mine.forward);
     if (!mine.backward.empty()) text += section("backward", mine.backward);
     for (size_t part = 0; part < mine.plans.size(); ++part)

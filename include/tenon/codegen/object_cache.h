@@ -5,9 +5,11 @@
 // target description) and holds a header with a magic word, the version, the full key, the length and a checksum of the
 // object; an entry that does not check out is ignored with one warning, and replaced. Files are written to a temporary
 // name and renamed. A folder that cannot be made or written: one warning, and everything works without it. TENON_CACHE
-// set to the empty string: no cache.
+// set to the empty string: no cache. The entries come to about TENON_CACHE_BYTES (1 GiB unless told) at most: then
+// those go that were not used for longest, and with them files that a killed process left unfinished.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -19,6 +21,8 @@ void store_object(const std::string& key, const std::string& object);
 std::string cache_folder();
 // Points the cache elsewhere ("" for nowhere), as TENON_CACHE does at start. For tests and tools.
 void set_cache_folder(const std::string& path);
+// How many bytes the entries may come to, as TENON_CACHE_BYTES says at start. For tests and tools.
+void set_cache_limit(int64_t bytes);
 // Path of the entry of a key, whether or not it exists.
 std::string entry_path(const std::string& key);
 

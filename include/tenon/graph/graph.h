@@ -75,6 +75,12 @@ struct SymbolSource {
   int32_t dim = -1;
 };
 
+// An output that an input becomes. Whoever runs the graph may write it there himself; then the output is the input.
+struct Written {
+  int32_t output = -1;  // positions among the outputs and the inputs
+  int32_t input = -1;
+};
+
 struct Graph {
   Ref<sym::ShapeEnv> env;
   std::vector<ValueInfo> values;
@@ -83,6 +89,7 @@ struct Graph {
   std::vector<Argument> outputs;      // values, or constants (symbolic numbers)
   std::vector<SymbolSource> symbols;  // by symbol id of `env`
   std::vector<SeedEvent> seeds;       // of a captured graph, in order
+  std::vector<Written> written;       // of a functional graph
 
   ValueId add_value(std::string name, Tensor meta);
   const Tensor& meta(ValueId id) const { return values[static_cast<size_t>(id)].meta; }

@@ -80,6 +80,8 @@ struct ElementRule {
   bool random = false;
   bool uninitialised =
       false;  // eager leaves the memory as it is; in a graph, where only its geometry is read, it costs nothing
+  // Of a row whose result is `self` but for `src`: the view of a whole that `src` replaces. Empty: it is no such row.
+  std::function<Tensor(const Tensor& whole, const Arguments&)> place;
 };
 
 // How a view addresses: output coordinates to input coordinates.

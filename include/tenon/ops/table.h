@@ -46,6 +46,10 @@ class RowBuilder {
     row_->element.body = std::move(body);
     return std::move(*this);
   }
+  RowBuilder&& writes(std::function<Tensor(const Tensor& whole, const Arguments&)> place) && {
+    row_->element.place = std::move(place);
+    return std::move(*this);
+  }
   RowBuilder&& view(std::function<Geometry(const Arguments&)> geometry,
                     std::function<std::vector<Expr>(ViewIndex&)> index) && {
     row_->kind = Kind::View;

@@ -2,12 +2,14 @@
 //
 //   decompose    composites become their parts
 //   identities   operators that change nothing go
+//   in place     inputs that the graph writes are updated where they lie, if nothing reads the old value afterwards
 //   fuse         values are grouped into kernels; what stays inside one needs no memory
 //   nests        what the loops of each group compute: axes, stages, accesses
 //   schedule     how they run: order, tiles, threads, lanes; the cheapest of the legal ways
+//   take over    a result gets the memory of a value that dies in its kernel
 //   emit         nest and schedule become loop kernels
 //   compile      all kernels at once, in parallel
-//   plan         allocation, launches and calls in order; memory is reused as values die
+//   plan         allocation, launches and calls in order; memory goes on to the next result, or back, as values die
 #pragma once
 
 #include <tenon/graph/graph.h>

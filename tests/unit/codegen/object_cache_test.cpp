@@ -58,6 +58,7 @@ class ObjectCache : public testing::Test {
   void TearDown() override {
     chmod(folder_.c_str(), 0700);
     set_cache_folder("");
+    set_cache_limit(int64_t{1} << 30);
     fs::remove_all(folder_);
   }
   std::string key(const CompiledKernelRef& kernel) { return target_description() + "\n" + kernel->text; }
@@ -90,6 +91,35 @@ TEST_F(ObjectCache, FolderIsPrivateAndEntriesComeBack) {
   EXPECT_EQ(load_object("a key"), std::string(100000, 'x'));
   // No temporary files stay.
   EXPECT_EQ(std::distance(fs::directory_iterator(folder_), {}), 1);
+}
+
+TEST_F(ObjectCache, WhatWasNotUsedForLongestGoes) {
+  const auto now = fs::file_time_type::clock::now();
+  const std::string object(10000, 'x');
+  set_cache_limit(65536);
+  for (int at = 0; at < 6; ++at) {
+    const std::string key = "key " + std::to_string(at);
+    store_object(key, object);
+    fs::last_write_time(entry_path(key), now - std::chrono::hours(48 - at));
+  }
+  for (int at = 0; at < 6; ++at) ASSERT_TRUE(fs::exists(entry_path("key " + std::to_string(at))));
+  EXPECT_EQ(load_object("key 0"), object);  // the oldest, and now in use again
+  store_object("key 6", object);
+  // 70 thousand bytes are too many: all goes that is oldest but for three quarters of the limit.
+  EXPECT_EQ(load_object("key 0"), object);
+  for (int at : {1, 2, 3}) EXPECT_EQ(load_object("key " + std::to_string(at)), std::nullopt) << at;
+  for (int at : {4, 5, 6}) EXPECT_EQ(load_object("key " + std::to_string(at)), object) << at;
+}
+
+TEST_F(ObjectCache, WhatAKilledProcessLeftIsCleared) {
+  const std::string left = entry_path("a key") + ".4711.0.tmp", being_written = entry_path("a key") + ".4712.0.tmp";
+  for (const std::string& path : {left, being_written}) write(path, "half an ent");
+  fs::last_write_time(left, fs::file_time_type::clock::now() - std::chrono::hours(1));
+  set_cache_limit(65536);
+  store_object("another key", std::string(1000, 'x'));
+  EXPECT_FALSE(fs::exists(left));
+  EXPECT_TRUE(fs::exists(being_written));
+  EXPECT_EQ(load_object("another key"), std::string(1000, 'x'));
 }
 
 TEST_F(ObjectCache, KernelsAreTakenFromDiskTheSecondTime) {
