@@ -447,7 +447,8 @@ OPS(rearrangement) {
         SymInt size = self.size(static_cast<int64_t>(dim)), shift = e.arguments()["shift"].sym_int();
         std::vector<Expr> at;
         for (size_t d = 0; d < static_cast<size_t>(self.dim()); ++d) at.push_back(e.index(d));
-        if (!statically_true(size == 0)) at[dim] = mod(at[dim] + e.integer(size - shift % size), e.integer(size));
+        if (!statically_true(size == 0))
+          at[dim] = mod(at[dim] + e.integer(size - shift % max(size, SymInt(1))), e.integer(size));
         return e.load(self, at);
       })
       .shape([](const Arguments& arguments) {
