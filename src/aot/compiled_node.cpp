@@ -100,15 +100,17 @@ void CompiledNode::check_unchanged(const std::vector<Tensor>& gradients) const {
   for (const Watched& each : watched_)
     for (int32_t tangent : state_->joint.needed_by[each.forward_output])
       TENON_CHECK(!gradients[static_cast<size_t>(tangent)].defined() || each.version->count == each.then,
-                  "[backward] a tensor needed for the gradient of {} has been modified by an in-place operation: a "
+                  "[backward] one of the variables needed for gradient computation has been modified by an inplace "
+                  "operation: for {} a "
                   "result of it is at version {}, expected version {}",
                   name(), each.version->count, each.then);
 }
 
 void CompiledNode::check_alive() const {
-  TENON_CHECK(
-      alive_,
-      "[backward] the graph was freed: pass retain_graph=true to run backward through a compiled function again");
+  TENON_CHECK(alive_,
+              "[backward] the graph was freed: a compiled function cannot run backward a second time. Specify "
+              "retain_graph=True in the "
+              "first backward");
 }
 
 std::vector<Tensor> CompiledNode::apply(std::vector<Tensor> gradients) {

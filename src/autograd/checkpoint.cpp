@@ -4,9 +4,11 @@
 #include <tenon/autograd/checkpoint.h>
 #include <tenon/autograd/engine.h>
 #include <tenon/autograd/function.h>
+#include <tenon/autograd/grad.h>
 #include <tenon/autograd/grad_mode.h>
 #include <tenon/autograd/meta.h>
 #include <tenon/core/random.h>
+#include <tenon/support/call_site.h>
 
 #include <algorithm>
 #include <map>
@@ -50,38 +52,59 @@ Tensors detached(const Tensors& inputs) {
 // The second run has made what is needed.
 struct EarlyStop {};
 
+thread_local std::optional<bool> debug_override;
+
+// One tensor that a run saves.
+struct SavedInfo {
+  InputMeta meta;
+  CallSite place;  // with `debug`
+  std::string str() const { return meta.str() + (place.known() ? " at " + place.str() : ""); }
+};
+
 // What one checkpoint would have saved: how many tensors, and what they were like; and those that were made again.
 struct Frame {
   detail::Checkpointed function;
   Tensors inputs;
   CheckpointOptions options;
   RandomState random;
-  std::vector<InputMeta> saved;     // of the first run, in order
-  std::map<size_t, Tensor> remade;  // each is handed out once
+  std::vector<SavedInfo> saved, again;             // of the first run, in order, and of the second
+  std::map<size_t, std::optional<Tensor>> remade;  // each is handed out once
+  int64_t walk = -1;                               // for which they were made
 
+  SavedInfo note(const Tensor& tensor) const {
+    return {InputMeta::of(tensor), options.debug ? CallSite::here() : CallSite()};
+  }
+
+  // Outside of a walk, everything that is read is made anew.
   Tensor read(size_t at) {
-    auto found = remade.find(at);
-    if (found == remade.end()) {
+    int64_t now = current_walk_id();
+    if (now < 0 || now != walk || remade.empty()) {
+      remade.clear();
+      walk = now;
       run_again();
-      found = remade.find(at);
     }
-    TENON_CHECK(found != remade.end(),
-                "[checkpoint] A different number of tensors was saved during the original forward and recomputation: "
-                "{} and {}",
-                saved.size(), remade.size());
-    Tensor tensor = std::move(found->second);
-    remade.erase(found);
+    auto found = remade.find(at);
+    check(found != remade.end(), [&] { return other_number(); });
+    TENON_CHECK(found->second,
+                "[checkpoint] Unpack is being triggered for a tensor that was already unpacked once. A backward reads "
+                "saved_tensors() once and keeps what it needs");
+    Tensor tensor = std::move(*found->second);
+    found->second.reset();
     return tensor;
   }
 
   void run_again() {
-    size_t count = 0;
+    again.clear();
     SavedTensorHooks hooks;
     hooks.pack = [&](const Tensor& tensor) -> std::any {
-      size_t at = count++;
-      check_same(at, tensor);
-      remade.insert_or_assign(at, tensor);
-      if (options.early_stop && count == saved.size()) throw EarlyStop();
+      size_t at = again.size();
+      again.push_back(note(tensor));
+      if (at < saved.size()) remade.insert_or_assign(at, tensor);
+      check(at < saved.size() || options.early_stop, [&] {
+        return fmt::format("trying to save more tensors during recomputation than during the original forward pass: {}",
+                           saved.size());
+      });
+      if (options.early_stop && again.size() == saved.size()) throw EarlyStop();
       return std::any();
     };
     hooks.unpack = [](const std::any&) -> Tensor {
@@ -91,41 +114,66 @@ struct Frame {
     EnableGrad on;
     Tensors leaves = detached(inputs);
     try {
+      std::shared_ptr<void> around = options.context ? options.context(true) : nullptr;
       SavedTensorHooksGuard guard(hooks);
       (void)function(leaves);
     } catch (const EarlyStop&) {
     }
-    TENON_CHECK(count == saved.size(),
-                "[checkpoint] A different number of tensors was saved during the original forward and recomputation: "
-                "{} and {}",
-                saved.size(), count);
+    check(again.size() == saved.size(), [&] { return other_number(); });
+    check_same();
   }
 
-  void check_same(size_t at, const Tensor& tensor) const {
-    TENON_CHECK(at < saved.size(),
-                "[checkpoint] trying to save more tensors during recomputation than during the original forward pass: "
-                "{}",
-                saved.size());
-    InputMeta now = InputMeta::of(tensor);
-    const InputMeta& then = saved[at];
-    bool same = now.dtype == then.dtype && now.device == then.device &&
-                std::equal(now.sizes.begin(), now.sizes.end(), then.sizes.begin(), then.sizes.end(),
-                           [](const SymInt& a, const SymInt& b) { return a.same(b); });
-    TENON_CHECK(same,
-                "[checkpoint] Recomputed values for the following tensors have different metadata than during the "
-                "forward pass: tensor {} was {}, and is {}",
-                at, then.str(), now.str());
+  std::string other_number() const {
+    return fmt::format(
+        "A different number of tensors was saved during the original forward and recomputation: {} and {}",
+        saved.size(), again.size());
+  }
+
+  void check_same() const {
+    for (size_t at = 0; at < saved.size(); ++at) {
+      const InputMeta &now = again[at].meta, &then = saved[at].meta;
+      bool same = now.dtype == then.dtype && now.device == then.device &&
+                  std::equal(now.sizes.begin(), now.sizes.end(), then.sizes.begin(), then.sizes.end(),
+                             [](const SymInt& a, const SymInt& b) { return a.same(b); });
+      check(same, [&] {
+        return fmt::format(
+            "Recomputed values for the following tensors have different metadata than during the forward pass: tensor "
+            "{} was {}, and is {}",
+            at, then.str(), now.str());
+      });
+    }
+  }
+
+  template <typename Text>
+  void check(bool holds, Text text) const {
+    if (holds) return;
+    std::string all = "[checkpoint] " + text();
+    if (!options.debug) throw RuntimeError(all + ". CheckpointOptions::debug says where they were saved");
+    auto list = [](const std::vector<SavedInfo>& infos) {
+      std::string lines;
+      for (size_t at = 0; at < infos.size(); ++at) lines += fmt::format("\n  {}: {}", at, infos[at].str());
+      return lines;
+    };
+    throw RuntimeError(fmt::format(
+        "{}. You are seeing this error because you passed `debug=True` to checkpoint. Saved by the first run:{}\nSaved "
+        "by the second run:{}",
+        all, list(saved), list(again)));
   }
 };
 
 Tensors without_reentering(detail::Checkpointed function, const Tensors& inputs, const CheckpointOptions& options) {
-  auto frame = std::make_shared<Frame>(Frame{function, inputs, options, {}, {}, {}});
+  auto frame = std::make_shared<Frame>();
+  frame->function = function;
+  frame->inputs = inputs;
+  frame->options = options;
+  frame->options.debug = debug_override.value_or(options.debug);
   SavedTensorHooks hooks;
   hooks.pack = [frame](const Tensor& tensor) -> std::any {
-    frame->saved.push_back(InputMeta::of(tensor));
+    frame->saved.push_back(frame->note(tensor));
     return frame->saved.size() - 1;
   };
   hooks.unpack = [frame](const std::any& at) { return frame->read(std::any_cast<size_t>(at)); };
+  std::shared_ptr<void> around = options.context ? options.context(false) : nullptr;
   SavedTensorHooksGuard guard(std::move(hooks));
   return function(inputs);
 }
@@ -175,7 +223,12 @@ Tensors reentering(detail::Checkpointed function, const Tensors& inputs, const C
 
 }  // namespace
 
+SetCheckpointDebug::SetCheckpointDebug(bool debug) : before_(std::exchange(debug_override, debug)) {}
+SetCheckpointDebug::~SetCheckpointDebug() { debug_override = before_; }
+
 Tensors detail::checkpoint(Checkpointed function, const Tensors& inputs, const CheckpointOptions& options) {
+  TENON_CHECK_VALUE(!options.use_reentrant || (!options.context && !options.debug),
+                    "[checkpoint] `context` and `debug` are only supported when use_reentrant=False");
   // A captured graph decides by itself what is kept and what is computed again.
   if (core::effect_interceptor() || detail::is_captured()) return function(inputs);
   return options.use_reentrant ? reentering(std::move(function), inputs, options)

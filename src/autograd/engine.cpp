@@ -2,10 +2,13 @@
 #include <tenon/autograd/grad_mode.h>
 #include <tenon/autograd/meta.h>
 #include <tenon/generated/ops.h>
+#include <tenon/support/warnings.h>
 #include <tenon/sym/size_rules.h>
 
+#include "autograd/anomaly.h"
 #include "autograd/current_walk.h"
 #include "autograd/operation.h"
+#include "autograd/prepare_walk.h"
 #include "autograd/row_node.h"
 #include "autograd/running_walk.h"
 #include "support/thread_context.h"
@@ -39,8 +42,9 @@ Tensor fitted(Tensor gradient, const InputMeta& expected, const Node& giver, siz
   if (!gradient.defined()) return gradient;
   SymInts sizes = gradient.sym_sizes();
   if (!same_sizes(sizes, expected.sizes)) {
-    TENON_CHECK(broadcasts(expected.sizes, sizes), "[backward] {} gave a gradient {} for its input {}, expected {}",
-                giver.name(), gradient.description(), edge, expected.str());
+    TENON_CHECK(broadcasts(expected.sizes, sizes),
+                "[backward] {} gave a gradient {} for its input {}, expected shape {}", giver.name(),
+                gradient.description(), edge, expected.str());
     gradient = sum_to_size(gradient, expected.sizes);
   }
   TENON_CHECK(gradient.device() == expected.device, "[backward] {} gave a gradient on {} for its input {}, expected {}",
@@ -49,6 +53,19 @@ Tensor fitted(Tensor gradient, const InputMeta& expected, const Node& giver, siz
               giver.name(), gradient.description(), edge, expected.str());
   if (gradient.dtype() != expected.dtype) gradient = gradient.to(expected.dtype);
   return gradient;
+}
+
+std::vector<Tensor> apply(Node& node, std::vector<Tensor> gradients) {
+  if (!anomaly_enabled()) [[likely]]
+    return node.apply(std::move(gradients));
+  try {
+    std::vector<Tensor> leaving = node.apply(std::move(gradients));
+    if (checks_nan()) refuse_nan(node, leaving);
+    return leaving;
+  } catch (...) {
+    tell_of_failure(node);
+    throw;
+  }
 }
 
 std::vector<Tensor> run_node(State& state, const WalkPlan::Entry& entry, std::vector<Tensor> gradients) {
@@ -69,10 +86,10 @@ std::vector<Tensor> run_node(State& state, const WalkPlan::Entry& entry, std::ve
     }
   std::vector<Tensor> leaving;
   if (node.post_hooks().empty()) {
-    leaving = node.apply(std::move(gradients));
+    leaving = apply(node, std::move(gradients));
   } else {
     std::vector<Tensor> kept = gradients;
-    leaving = node.apply(std::move(gradients));
+    leaving = apply(node, std::move(gradients));
     for (const HookEntry<PostHook>& each : std::vector(node.post_hooks())) each.hook(leaving, kept);
   }
   if (!state.walk.retain_graph && !state.walk.create_graph) node.release_saved();
@@ -163,8 +180,14 @@ void run_callbacks(RunningWalk& state) {
   }
 }
 
+int64_t next_walk_id() {
+  static std::atomic<int64_t> walks{0};
+  return walks++;
+}
+
 std::vector<Tensor> run_walk(const Walk& walk) {
   RunningWalk state(walk);
+  state.id = next_walk_id();
   run_nodes(state);
   run_callbacks(state);
   return std::move(state.captured);
@@ -222,8 +245,10 @@ Tensor root_gradient(const Tensor& root, const Tensor& given, size_t at, const c
   return given.dtype() == root.dtype() ? given : given.to(root.dtype());
 }
 
-Walk prepare(std::span<const Tensor> roots, std::span<const Tensor> gradients, bool retain_graph, bool create_graph,
-             const char* what) {
+}  // namespace
+
+Walk prepare_walk(std::span<const Tensor> roots, std::span<const Tensor> gradients, bool retain_graph,
+                  bool create_graph, const char* what) {
   TENON_CHECK(!roots.empty(), "[{}] expected at least one tensor to start from", what);
   TENON_CHECK(gradients.empty() || gradients.size() == roots.size(), "[{}] expected {} gradients, one per root, got {}",
               what, roots.size(), gradients.size());
@@ -241,25 +266,36 @@ Walk prepare(std::span<const Tensor> roots, std::span<const Tensor> gradients, b
   return walk;
 }
 
-void capture_inputs(Walk& walk, std::span<const Tensor> inputs, const char* what) {
-  for (size_t at = 0; at < inputs.size(); ++at) {
-    TENON_CHECK(inputs[at].defined(), "[{}] input {} is an undefined tensor", what, at);
-    Edge edge = gradient_edge(inputs[at]);
-    TENON_CHECK(edge.valid(), "[{}] input {} does not require grad: {}", what, at, inputs[at].description());
-    walk.captures.push_back(std::move(edge));
-  }
+Edge edge_of_input(const Tensor& input, size_t at, const char* what) {
+  TENON_CHECK(input.defined(), "[{}] input {} is an undefined tensor", what, at);
+  Edge edge = gradient_edge(input);
+  TENON_CHECK(edge.valid(), "[{}] input {} does not require grad: {}", what, at, input.description());
+  return edge;
 }
 
-}  // namespace
+void check_used(const Tensor& gradient, size_t at, const std::string& input) {
+  TENON_CHECK(gradient.defined(),
+              "[grad] input {} ({}) seems to not have been used in the graph of the outputs. Set allow_unused=True if "
+              "that is meant",
+              at, input);
+}
+
+void warn_of_ring(bool create_graph) {
+  if (create_graph)
+    warn(
+        "[backward] Using backward() with create_graph=True makes a ring of a parameter and its gradient, which is not "
+        "freed by itself: use grad(), or forget the gradients with set_grad(Tensor())");
+}
 
 void backward(std::span<const Tensor> roots, std::span<const Tensor> gradients, bool retain_graph, bool create_graph,
               std::span<const Tensor> inputs) {
-  Walk walk = prepare(roots, gradients, retain_graph, create_graph, "backward");
-  capture_inputs(walk, inputs, "backward");
-  for (size_t at = 0; at < inputs.size(); ++at)
-    TENON_CHECK(inputs[at].is_leaf(), "[backward] input {} is not a leaf: {}; use grad() for its gradient", at,
-                inputs[at].description());
+  Walk walk = prepare_walk(roots, gradients, retain_graph, create_graph, "backward");
+  for (size_t at = 0; at < inputs.size(); ++at) {
+    walk.captures.push_back(edge_of_input(inputs[at], at, "backward"));
+    if (!inputs[at].is_leaf()) inputs[at].retain_grad();
+  }
   walk.accumulate = true;
+  warn_of_ring(create_graph);
   start_walk(walk);
 }
 
@@ -267,13 +303,10 @@ std::vector<Tensor> grad(std::span<const Tensor> outputs, std::span<const Tensor
                          std::span<const Tensor> grad_outputs, bool retain_graph, bool create_graph,
                          bool allow_unused) {
   TENON_CHECK(!inputs.empty(), "[grad] grad requires non-empty inputs.");
-  Walk walk = prepare(outputs, grad_outputs, retain_graph, create_graph, "grad");
-  capture_inputs(walk, inputs, "grad");
+  Walk walk = prepare_walk(outputs, grad_outputs, retain_graph, create_graph, "grad");
+  for (size_t at = 0; at < inputs.size(); ++at) walk.captures.push_back(edge_of_input(inputs[at], at, "grad"));
   std::vector<Tensor> result = start_walk(walk);
-  for (size_t at = 0; at < inputs.size() && !allow_unused; ++at)
-    TENON_CHECK(result[at].defined(),
-                "[grad] input {} ({}) was not used for the outputs. Set allow_unused=True if that is meant", at,
-                inputs[at].description());
+  for (size_t at = 0; at < inputs.size() && !allow_unused; ++at) check_used(result[at], at, inputs[at].description());
   return result;
 }
 

@@ -1,6 +1,9 @@
 #include <tenon/autograd/function.h>
 #include <tenon/autograd/meta.h>
 #include <tenon/generated/ops.h>
+#include <tenon/support/warnings.h>
+
+#include "autograd/function_call.h"
 
 #include <cxxabi.h>
 
@@ -18,6 +21,13 @@ bool flows(const Tensor& tensor) { return tensor.defined() && tensor.is_floating
 }  // namespace
 
 namespace detail {
+
+void check_dirty_is_returned(const Tensor& dirty, std::span<const Tensor> results, const std::string& name) {
+  TENON_CHECK(contains(results, dirty),
+              "[{}] Some elements marked as dirty during the forward method were not returned as output. What it "
+              "changes in place must be a result",
+              name);
+}
 
 bool records(std::span<const Tensor> arguments) {
   return grad_enabled() && std::any_of(arguments.begin(), arguments.end(), flows);
@@ -45,9 +55,11 @@ std::string detail::node_name_of(const std::string& type) {
 }
 
 std::vector<Tensor> AutogradContext::saved_tensors() const {
-  TENON_CHECK(!released_,
-              "[backward] the graph was freed: pass retain_graph=true to the first backward to go through {} again",
-              node_ ? node_->name() : "a function");
+  TENON_CHECK(
+      !released_,
+      "[backward] the graph was freed: {} cannot run a second time (or directly access saved tensors after they have "
+      "already been freed). Specify retain_graph=True in the first backward",
+      node_ ? node_->name() : "a function");
   std::vector<Tensor> tensors;
   for (const Saved& saved : saved_)
     tensors.push_back(saved.tensor.unpack(node_->name(), [&] { return Edge{Ref<Node>(node_), saved.output}; }));
@@ -83,26 +95,40 @@ void FunctionNode::connect(std::span<const Tensor> arguments, std::vector<uint32
 void FunctionNode::finish(std::span<const Tensor> arguments, std::vector<Tensor>& results) {
   context_.needs_.clear();
   Ref<Node> self(this);
-  for (const Tensor& dirty : context_.dirty_)
-    TENON_CHECK(contains(results, dirty), "[{}] a tensor that was marked dirty is not returned by forward", name());
+  for (const Tensor& dirty : context_.dirty_) {
+    detail::check_dirty_is_returned(dirty, results, name());
+    if (!contains(arguments, dirty))
+      warn(
+          fmt::format("[{}] a tensor is marked dirty that is no argument of forward: mark_dirty is for arguments that "
+                      "it changes in place",
+                      name()));
+  }
   for (size_t at = 0; at < results.size(); ++at) {
     Tensor& result = results[at];
+    bool marked = result.defined() && contains(context_.non_differentiable_, result);
+    context_.non_diff_results_.push_back(marked);
     if (!result.defined()) {
-      add_input(InputMeta{});
+      add_input(InputMeta{{}, kBool, {}});  // no gradient comes here
       continue;
     }
     bool is_argument = contains(arguments, result);
     bool dirty = contains(context_.dirty_, result);
-    bool differentiable = result.is_floating_point() && !contains(context_.non_differentiable_, result);
+    bool differentiable = result.is_floating_point() && !marked;
     if (dirty && is_argument) {
       check_inplace(result, name(), true);
+      const AutogradMeta* meta = meta_of(result);
+      TENON_CHECK(results.size() == 1 || !meta || !meta->view,
+                  "[{}] your Function modifies inplace an input that is a view of another Tensor, and returns {} "
+                  "results: it may return that one alone, or change a clone()",
+                  name(), results.size());
       auto place = std::find_if(arguments.begin(), arguments.end(),
                                 [&](const Tensor& each) { return each.defined() && each.is(result); });
       rebase_history(result, self, static_cast<int>(place - arguments.begin()));
       continue;
     }
-    // An argument keeps the history that it has; so does a result that stands twice in the list.
-    if (is_argument || contains(std::span<const Tensor>(results.data(), at), result)) result = detach_below(result);
+    // An argument keeps the history that it has. A result that stands twice in the list takes its gradient at the
+    // second place.
+    if (is_argument) result = detach_below(result);
     uint32_t number = add_input(result);
     if (differentiable) set_history(result, {self, number});
   }
@@ -126,9 +152,13 @@ void FunctionNode::finish(std::span<const Tensor> arguments, std::vector<Tensor>
 
 std::vector<Tensor> FunctionNode::apply(std::vector<Tensor> gradients) {
   gradients.resize(inputs().size());
+  auto materializes = [&](size_t at) {
+    bool marked = at < context_.non_diff_results_.size() && context_.non_diff_results_[at];
+    return is_floating(inputs()[at].dtype) && (context_.materialize_non_diff_ || !marked);
+  };
   if (context_.materialize_)
     for (size_t at = 0; at < gradients.size(); ++at)
-      if (!gradients[at].defined() && is_floating(inputs()[at].dtype))
+      if (!gradients[at].defined() && materializes(at))
         gradients[at] = zeros(inputs()[at].sizes, TensorOptions(inputs()[at].dtype, inputs()[at].device));
   std::vector<Tensor> leaving = backward_(context_, std::move(gradients));
   size_t expected = next_edges().size();
@@ -143,17 +173,25 @@ std::vector<Tensor> FunctionNode::apply(std::vector<Tensor> gradients) {
 bool FunctionNode::visit(NodeVisitor& visitor) {
   if (kind_ == 0 || context_.released_) return false;
   visitor.fixed(kind_);
-  visitor.fixed(static_cast<uint64_t>(context_.materialize_));
+  visitor.fixed(static_cast<uint64_t>(context_.materialize_) | static_cast<uint64_t>(context_.materialize_non_diff_)
+                                                                   << 1);
+  for (bool marked : context_.non_diff_results_) visitor.fixed(static_cast<uint64_t>(marked));
   visitor.fixed(context_.counts_.size());
   for (uint32_t count : context_.counts_) visitor.fixed(count);
   visitor.fixed(context_.saved_.size());
-  for (AutogradContext::Saved& saved : context_.saved_)
-    visitor.saved(saved.tensor, name(), [&] { return Edge{Ref<Node>(this), saved.output}; });
+  (void)visit_saved(visitor);
   visitor.fixed(context_.saved_data.size());
   for (auto& [key, value] : context_.saved_data) {
     visitor.fixed(key);
     visitor.value(value);
   }
+  return true;
+}
+
+bool FunctionNode::visit_saved(NodeVisitor& visitor) {
+  if (context_.released_) return false;
+  for (AutogradContext::Saved& saved : context_.saved_)
+    visitor.saved(saved.tensor, name(), [&] { return Edge{Ref<Node>(this), saved.output}; });
   return true;
 }
 
@@ -164,6 +202,8 @@ Ref<Node> FunctionNode::copy() const {
   made->context_.saved_ = context_.saved_;
   made->context_.counts_ = context_.counts_;
   made->context_.materialize_ = context_.materialize_;
+  made->context_.materialize_non_diff_ = context_.materialize_non_diff_;
+  made->context_.non_diff_results_ = context_.non_diff_results_;
   return made;
 }
 

@@ -5,6 +5,8 @@
 #include <tenon/dispatch/call.h>
 #include <tenon/dispatch/registration.h>
 
+#include "autograd/function_call.h"
+
 #include <cctype>
 #include <cstdlib>
 #include <mutex>
@@ -120,7 +122,7 @@ AnyValue::List positions(std::span<const Tensor> tensors, std::span<const Tensor
   AnyValue::List list;
   for (const Tensor& tensor : tensors)
     for (size_t at = 0; at < results.size(); ++at)
-      if (tensor.defined() && results[at].is(tensor)) list.emplace_back(at);
+      if (tensor.defined() && results[at].defined() && results[at].is(tensor)) list.emplace_back(at);
   return list;
 }
 
@@ -141,17 +143,15 @@ std::string overload_name(const std::string& type) {
 }  // namespace
 
 AnyValue FunctionNode::leave(std::span<const Tensor> results) const {
-  for (const Tensor& dirty : context_.dirty_)
-    TENON_CHECK(!positions({&dirty, 1}, results).empty(),
-                "[{}] a tensor that was marked dirty is not returned by forward", name());
+  for (const Tensor& dirty : context_.dirty_) detail::check_dirty_is_returned(dirty, results, name());
   AnyValue::List counts;
   for (uint32_t count : context_.counts_) counts.emplace_back(count);
   AnyValue::Dict data;
   for (const auto& [key, value] : context_.saved_data) data.push_back({AnyValue(key), value});
-  return AnyValue(AnyValue::List{AnyValue(std::move(counts)), AnyValue(context_.to_save_),
-                                 AnyValue(positions(context_.dirty_, results)),
-                                 AnyValue(positions(context_.non_differentiable_, results)),
-                                 AnyValue(context_.materialize_), AnyValue(std::move(data))});
+  return AnyValue(AnyValue::List{
+      AnyValue(std::move(counts)), AnyValue(context_.to_save_), AnyValue(positions(context_.dirty_, results)),
+      AnyValue(positions(context_.non_differentiable_, results)), AnyValue(context_.materialize_),
+      AnyValue(std::move(data)), AnyValue(context_.materialize_non_diff_)});
 }
 
 void FunctionNode::resume(const AnyValue& left, std::span<const Tensor> arguments, std::span<const Tensor> results) {
@@ -164,6 +164,7 @@ void FunctionNode::resume(const AnyValue& left, std::span<const Tensor> argument
   for (const AnyValue& at : parts.at(3).list())
     context_.non_differentiable_.push_back(results[static_cast<size_t>(at.integer())]);
   context_.materialize_ = parts.at(4).boolean();
+  context_.materialize_non_diff_ = parts.at(6).boolean();
   for (const AnyValue::Entry& entry : parts.at(5).dict()) context_.saved_data[entry.key.string()] = entry.value;
 }
 

@@ -1,3 +1,4 @@
+#include <tenon/autograd/function.h>
 #include <tenon/autograd/meta.h>
 
 #include "autograd/copy_slices.h"
@@ -85,19 +86,29 @@ void check_inplace(const Tensor& tensor, std::string_view op_name, bool any_inpu
   if (!meta) return;
   if (!meta->view) {
     TENON_CHECK(!meta->requires_grad || meta->grad_fn,
-                "[{}] a leaf that requires grad is being used in an in-place operation: use no_grad()", op_name);
+                "[{}] a leaf Variable that requires grad is being used in an in-place operation: use no_grad()",
+                op_name);
     return;
   }
   const Tensor& base = meta->view->base;
   bool base_requires_grad = base.requires_grad();
-  TENON_CHECK(
-      !meta->view->made_without_grad || (!base_requires_grad && !any_input_requires_grad),
-      "[{}] a view made under no_grad() is being changed in place with grad enabled: make the view outside no_grad(), "
-      "or change it inside",
-      op_name);
+  if (meta->view->made_without_grad && (base_requires_grad || any_input_requires_grad)) {
+    // The forward of a Function runs without recording.
+    if (const auto* function = dynamic_cast<const FunctionNode*>(meta->grad_fn.get()))
+      fail(
+          "[{}] Output {} of {} is a view and is being modified inplace. This view was created inside a custom "
+          "Function, whose backward knows nothing of the change: return a clone() from it, or mark_dirty() what it "
+          "changes itself",
+          op_name, meta->output_nr, function->name());
+    fail(
+        "[{}] A view was created in no_grad mode and is being modified inplace with grad mode on: make the view "
+        "outside "
+        "no_grad(), or change it inside",
+        op_name);
+  }
   // (A view that was itself made a leaf, and views of it, require grad where the base does not.)
   TENON_CHECK((!base_requires_grad && !tensor.requires_grad()) || grad_fn(base),
-              "[{}] a view of a leaf that requires grad is being used in an in-place operation: use no_grad()",
+              "[{}] a view of a leaf Variable that requires grad is being used in an in-place operation: use no_grad()",
               op_name);
 }
 

@@ -1,7 +1,9 @@
+#include <tenon/autograd/engine.h>
 #include <tenon/autograd/meta.h>
 #include <tenon/autograd/node.h>
 #include <tenon/autograd/visit.h>
 
+#include "autograd/anomaly.h"
 #include "autograd/current_walk.h"
 #include "autograd/operation.h"
 #include "support/thread_context.h"
@@ -79,9 +81,20 @@ const std::string& Node::made_at() const {
   return made_at_ ? *made_at_ : nowhere;
 }
 
-Node::Node(std::string_view name) : name_(name), sequence_(next_sequence()), operation_(sequence_) {}
+namespace {
+
+std::unique_ptr<const std::string> line_of_program() {
+  if (!anomaly_enabled()) [[likely]]
+    return nullptr;
+  return std::make_unique<const std::string>(forward_line(current_node()));
+}
+
+}  // namespace
+
+Node::Node(std::string_view name)
+    : name_(name), sequence_(next_sequence()), operation_(sequence_), made_at_(line_of_program()) {}
 Node::Node(std::string_view name, uint64_t operation)
-    : name_(name), sequence_(next_sequence()), operation_(operation) {}
+    : name_(name), sequence_(next_sequence()), operation_(operation), made_at_(line_of_program()) {}
 Node::Node(std::string_view name, Leaf)
     : name_(name), sequence_(std::numeric_limits<uint64_t>::max()), operation_(sequence_) {}
 

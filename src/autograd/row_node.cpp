@@ -35,8 +35,9 @@ bool same_sizes(const SymInts& a, const SymInts& b) {
 // One formula's window on the node.
 class RowGrad final : public ops::Grad {
  public:
-  RowGrad(RowNode& node, const ops::GradRule& rule, std::vector<Tensor>& gradients)
-      : node_(node), rule_(rule), gradients_(gradients) {}
+  // `unpacked`: by place among what the node saved; formulas that read the same share it.
+  RowGrad(RowNode& node, const ops::GradRule& rule, std::vector<Tensor>& gradients, std::vector<Tensor>& unpacked)
+      : node_(node), rule_(rule), gradients_(gradients), unpacked_(unpacked) {}
 
   Tensor grad(size_t output) const override {
     TENON_ASSERT(output < gradients_.size(), "{} has no output {}", node_.name(), output);
@@ -49,13 +50,18 @@ class RowGrad final : public ops::Grad {
   }
 
   Tensor saved(std::string_view name) const override {
-    const SavedTensor& tensor = find(name);
-    int result = result_index(row().schema, name);
-    return tensor.unpack(node_.name(), [&] { return node_.own_history(static_cast<size_t>(std::max(result, 0))); });
+    size_t at = find(name);
+    Tensor& tensor = unpacked_[at];
+    if (!tensor.defined()) {
+      int result = result_index(row().schema, name);
+      tensor = node_.saved_[at].tensor.unpack(
+          node_.name(), [&] { return node_.own_history(static_cast<size_t>(std::max(result, 0))); });
+    }
+    return tensor;
   }
 
   std::vector<std::optional<Tensor>> saved_list(std::string_view name) const override {
-    find(name);
+    (void)find(name);
     std::vector<std::optional<Tensor>> list;
     for (const RowNode::Saved& saved : node_.saved_)
       if (saved.name == name && saved.listed)
@@ -64,7 +70,7 @@ class RowGrad final : public ops::Grad {
     return list;
   }
 
-  bool has(std::string_view name) const override { return find(name).defined(); }
+  bool has(std::string_view name) const override { return node_.saved_[find(name)].tensor.defined(); }
 
   const dispatch::Value& argument(std::string_view name) const override {
     size_t at = node_.call_->argument_index(name);
@@ -93,15 +99,17 @@ class RowGrad final : public ops::Grad {
  private:
   const ops::Row& row() const { return *node_.call_->row; }
 
-  const SavedTensor& find(std::string_view name) const {
+  size_t find(std::string_view name) const {
     bool declared = std::find(rule_.saves.begin(), rule_.saves.end(), name) != rule_.saves.end();
     TENON_ASSERT(declared, "the gradient of {} for '{}' reads '{}', which it did not declare to save",
                  row().schema.str(), rule_.input, name);
-    TENON_CHECK(!node_.released_,
-                "[backward] the graph was freed: pass retain_graph=true to the first backward to go through {} again",
-                node_.name());
-    for (const RowNode::Saved& saved : node_.saved_)
-      if (saved.name == name) return saved.tensor;
+    TENON_CHECK(
+        !node_.released_,
+        "[backward] the graph was freed: {} cannot run a second time (or directly access saved tensors after they have "
+        "already been freed). Specify retain_graph=True in the first backward",
+        node_.name());
+    for (size_t at = 0; at < node_.saved_.size(); ++at)
+      if (node_.saved_[at].name == name) return at;
     TENON_ASSERT(false, "the gradient of {} did not save '{}'", row().schema.str(), name);
   }
 
@@ -119,6 +127,7 @@ class RowGrad final : public ops::Grad {
   RowNode& node_;
   const ops::GradRule& rule_;
   std::vector<Tensor>& gradients_;
+  std::vector<Tensor>& unpacked_;
 };
 
 RowNode::RowNode(Ref<RecordedCall> call) : Node(node_name(*call), call->operation), call_(std::move(call)) {}
@@ -217,13 +226,14 @@ std::vector<Tensor> RowNode::apply(std::vector<Tensor> gradients) {
   std::vector<Tensor> leaving(next_edges().size());
   if (std::none_of(gradients.begin(), gradients.end(), [](const Tensor& g) { return g.defined(); })) return leaving;
   const ops::Row& row = *call_->row;
+  std::vector<Tensor> unpacked(saved_.size());
   size_t at = 0;
   for (size_t index = 0; index < edge_counts_.size(); at += edge_counts_[index++]) {
     const ops::GradRule& rule = row.grads[index];
     bool wanted = false;
     for (uint32_t each = 0; each < edge_counts_[index]; ++each) wanted |= wants(at + each);
     if (!wanted) continue;
-    RowGrad window(*this, rule, gradients);
+    RowGrad window(*this, rule, gradients, unpacked);
     std::vector<Tensor> formula = rule.formula(window);
     TENON_ASSERT(formula.size() == edge_counts_[index], "the gradient of {} for '{}' has {} tensors, expected {}",
                  row.schema.str(), rule.input, formula.size(), edge_counts_[index]);

@@ -3,7 +3,9 @@
 
 #include "autograd/walk_plan.h"
 
+#include <any>
 #include <functional>
+#include <map>
 
 namespace tenon::autograd {
 
@@ -11,6 +13,7 @@ struct RunningWalk {
   explicit RunningWalk(const Walk& its_walk);
 
   const Walk& walk;
+  int64_t id = -1;  // its number among the walks of the process; one that stands for another has none
   WalkPlan plan;
   std::vector<std::vector<Tensor>> arrived;  // by node; empty: nothing came yet
   std::vector<Tensor> captured;
@@ -18,7 +21,10 @@ struct RunningWalk {
   RunningWalk* outer;                            // the walk around this one, on this thread
   bool keeps_callbacks = false;                  // those that are queued in it are not the outer walk's
   std::vector<std::function<void()>> callbacks;  // of the outermost walk
+  std::map<const void*, std::any> notes;         // what hooks gather in the course of it, by owner
 };
+
+int64_t next_walk_id();
 
 // The walk on this thread; null if there is none.
 RunningWalk* current_walk();

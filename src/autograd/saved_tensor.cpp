@@ -3,6 +3,7 @@
 
 #include <tenon/autograd/grad_mode.h>
 #include <tenon/autograd/meta.h>
+#include <tenon/autograd/saved.h>
 #include <tenon/autograd/saved_tensor.h>
 #include <tenon/dispatch/operator.h>
 #include <tenon/generated/ops.h>
@@ -12,6 +13,10 @@ namespace {
 
 const SavedTensorHooks* hooks() {
   return support::thread_context.get<const SavedTensorHooks>(support::ContextSlot::SavedTensorHooks);
+}
+
+const std::string* why_no_hooks() {
+  return support::thread_context.get<const std::string>(support::ContextSlot::NoSavedHooks);
 }
 
 bool dropping() { return support::thread_context.drops_saved_tensors; }
@@ -50,10 +55,19 @@ Tensor attach(const Tensor& data, const Edge& history) {
 
 SavedTensorHooksGuard::SavedTensorHooksGuard(SavedTensorHooks installed)
     : hooks_(std::move(installed)), before_(hooks()) {
+  if (const std::string* why = why_no_hooks()) throw RuntimeError(*why);
   support::thread_context.set(support::ContextSlot::SavedTensorHooks, &hooks_);
 }
 SavedTensorHooksGuard::~SavedTensorHooksGuard() {
   support::thread_context.set(support::ContextSlot::SavedTensorHooks, before_);
+}
+
+DisableSavedTensorHooks::DisableSavedTensorHooks(std::string why) : why_(std::move(why)), before_(why_no_hooks()) {
+  if (hooks()) throw RuntimeError(why_);
+  support::thread_context.set(support::ContextSlot::NoSavedHooks, &why_);
+}
+DisableSavedTensorHooks::~DisableSavedTensorHooks() {
+  support::thread_context.set(support::ContextSlot::NoSavedHooks, before_);
 }
 
 DropSavedTensors::DropSavedTensors(bool on) : before_(std::exchange(support::thread_context.drops_saved_tensors, on)) {}
@@ -134,6 +148,8 @@ void SavedTensor::pack() {
     NoGrad off;
     packed->content = installed->pack(tensor_);
   }
+  TENON_CHECK(!versioned_ || tensor_.version() == version_,
+              "[pack] A saved tensor pack hook is modifying its input in place. Give a changed copy instead");
   packed->unpack = installed->unpack;
   packed->may_give_history = installed->may_give_history;
   packed_ = std::move(packed);
@@ -144,16 +160,18 @@ Tensor SavedTensor::unpack(std::string_view for_node, const std::function<Edge()
   if (kind_ == Kind::Undefined) return {};
   if (packed_) {
     Tensor tensor = packed_->unpack(packed_->content);
-    TENON_CHECK(tensor.defined(), "[backward] an unpack hook gave no tensor for the gradient of {}", for_node);
+    TENON_CHECK(tensor.defined(),
+                "[backward] Output of saved tensor unpack_hook expected to be a Tensor, got an undefined one for {}",
+                for_node);
     if (!grad_enabled() || as_read_ || (packed_->may_give_history && tensor.requires_grad())) return tensor;
     return attach(tensor, kind_ == Kind::Output ? history() : history_);
   }
   if (versioned_)
-    TENON_CHECK(
-        tensor_.version() == version_,
-        "[backward] a tensor needed for the gradient of {} has been modified by an in-place operation: it is {} at "
-        "version {}, expected version {}",
-        for_node, tensor_.description(), tensor_.version(), version_);
+    TENON_CHECK(tensor_.version() == version_,
+                "[backward] one of the variables needed for gradient computation has been modified by an inplace "
+                "operation: for {} it is {} at "
+                "version {}, expected version {}",
+                for_node, tensor_.description(), tensor_.version(), version_);
   // Without recording, history is of no use.
   if (kind_ == Kind::Input || !grad_enabled()) return tensor_;
   return attach(tensor_, kind_ == Kind::Output ? history() : history_);

@@ -35,8 +35,11 @@ void move(Call& call) {
   to.offset = from.offset;
   to.sizes = from.sizes;
   to.strides = from.strides;
-  // It is no view of what it looked into before.
-  if (autograd::AutogradMeta* meta = autograd::meta_of(self)) meta->view = nullptr;
+  // It is no view of what it looked into before, and another leaf than it was.
+  if (autograd::AutogradMeta* meta = autograd::meta_of(self)) {
+    meta->view = nullptr;
+    meta->accumulator = WeakRef<autograd::Node>();
+  }
   call.results.push_back(Tensor(self));
 }
 

@@ -3,6 +3,7 @@
 
 #include <tenon/autograd/engine.h>
 #include <tenon/autograd/meta.h>
+#include <tenon/support/warnings.h>
 #include <tenon/sym/size_rules.h>
 
 namespace tenon {
@@ -60,7 +61,12 @@ Tensor Tensor::grad() const {
                          return std::vector{tensors[0].grad()};
                        }})[0];
   const AutogradMeta* meta = autograd::meta_of(*this);
-  return meta ? meta->grad : Tensor();
+  if (!meta) return Tensor();
+  if (meta->grad_fn && !meta->retains_grad && !meta->grad.defined())
+    warn(
+        "[grad] the gradient of a tensor that is no leaf is read, and none is kept there: call retain_grad() on it "
+        "before backward()");
+  return meta->grad;
 }
 
 void Tensor::set_grad(const Tensor& gradient) const {

@@ -327,10 +327,8 @@ class Capture {
     attach(segment, shared);
     made_.push_back(segment);
     ++depth_;
-    size_t registers = frame_.registers.size() + segment->register_count;
     results_ = segment->run(frame_);
-    segment->end_registers = segment->returns() ? 0 : frame_.registers.size() - registers;
-    return segment->end_registers;
+    return segment->returns() ? 0 : static_cast<size_t>(segment->end_registers.load(std::memory_order_relaxed));
   }
 
   // Known already: the function must do what it did. The frame holds what came of it.
@@ -342,7 +340,10 @@ class Capture {
     }
     from_ = session_->progress();
     parent_ = path_[depth_++];
-    return known.end_registers;
+    if (known.returns()) return 0;
+    int64_t added = known.end_registers.load(std::memory_order_relaxed);
+    TENON_ASSERT(added >= 0, "a segment was followed whose end has not run");
+    return static_cast<size_t>(added);
   }
 
   // Whether it was compiled before.

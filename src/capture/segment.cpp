@@ -56,7 +56,10 @@ std::vector<Value> Segment::run(Frame& frame) const {
   }
   const auto* returned = std::get_if<Return>(&end);
   if (!returned) {
+    size_t before = frame.registers.size();
     run_end(frame, results);
+    if (end_registers.load(std::memory_order_relaxed) < 0)
+      end_registers.store(static_cast<int64_t>(frame.registers.size() - before), std::memory_order_relaxed);
     return {};
   }
   if (returned->results.empty()) return results;

@@ -91,7 +91,8 @@ struct Segment {
   std::optional<EarlyBreak> early;    // what it ends with
   std::vector<InputPolicy> policies;  // of the inputs that were met here
   std::vector<bool> cell_symbols;     // of the cells without a tensor that were met here: whether they are symbols
-  mutable size_t end_registers = 0;   // how many registers the end adds
+  // How many registers the end adds; -1: it has never come to its end, because it threw.
+  mutable std::atomic<int64_t> end_registers{-1};
   End end;
   bool eager = false;         // of a root: calls like this one run without being compiled
   mutable Siblings children;  // under the function's lock

@@ -5,11 +5,13 @@
 #include "capture/session.h"
 #include "support/thread_context.h"
 
+#include <tenon/autograd/anomaly.h>
 #include <tenon/autograd/grad_mode.h>
 #include <tenon/core/given_up.h>
 #include <tenon/support/counters.h>
 #include <tenon/support/log.h>
 
+#include <algorithm>
 #include <bit>
 #include <set>
 
@@ -45,6 +47,8 @@ std::string why_not(const Description& description) {
 std::optional<std::vector<Tensor>> Cache::run(const autograd::Walk& walk, bool verbose) {
   // Part of what something else records.
   if (capture::is_capturing() || !dispatch::thread_keys().include.empty()) return std::nullopt;
+  // Every node is looked at.
+  if (autograd::anomaly_enabled()) return std::nullopt;
   autograd::RunningWalk running(walk);
   Description description = describe(running);
   std::string why = why_not(description);
@@ -55,6 +59,17 @@ std::optional<std::vector<Tensor>> Cache::run(const autograd::Walk& walk, bool v
     return std::nullopt;
   }
   std::shared_ptr<Entry> entry = find(description, verbose);
+  // A walk that a node of one like it has started, while that one is in the middle of what is recorded for both.
+  thread_local std::vector<const Entry*> under_way;
+  if (std::find(under_way.begin(), under_way.end(), entry.get()) != under_way.end()) {
+    if (verbose) say("not captured: a walk like it, which started it, is under way");
+    return std::nullopt;
+  }
+  under_way.push_back(entry.get());
+  struct Over {
+    ~Over() { under_way.pop_back(); }
+  } over;
+  running.id = autograd::next_walk_id();
   support::SwapSlot runs(support::ContextSlot::Walk, &running);
   Run run(running, description);
   bool releases = !walk.retain_graph && !walk.create_graph;

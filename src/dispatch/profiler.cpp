@@ -1,3 +1,4 @@
+#include "profile_ranges.h"
 #include "profile_scope.h"
 
 #include <tenon/support/error.h>
@@ -84,6 +85,19 @@ void ProfileScope::finish() {
   Open::innermost() = open->around;
   std::lock_guard lock(store().mutex);
   if (detail::profiling && open->record == store().record) store().events.push_back(std::move(open->event));
+}
+
+uint64_t current_record(int64_t& now) {
+  std::lock_guard lock(store().mutex);
+  now = nanoseconds_since(store().begin);
+  return detail::profiling ? store().record : 0;
+}
+
+int32_t current_thread() { return thread_number(); }
+
+void add_event(uint64_t record, Profiler::Event event) {
+  std::lock_guard lock(store().mutex);
+  if (detail::profiling && record == store().record) store().events.push_back(std::move(event));
 }
 
 }  // namespace dispatch

@@ -22,6 +22,8 @@ enum class ContextSlot : uint8_t {
   EngineInterceptor,  // autograd: walks pass through it
   Walk,               // autograd: the walk that is running
   SavedTensorHooks,   // autograd: the innermost hooks
+  NoSavedHooks,       // autograd: why there may be none
+  Anomaly,            // autograd: whether walks look for nan
   TraceMode,          // graph: the innermost recording below autograd
   DynamicSizes,       // fake: where unbacked numbers come from
   FixedDraws,         // core: random numbers that were drawn beforehand

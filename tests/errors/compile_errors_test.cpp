@@ -92,8 +92,8 @@ TEST(CompileErrors, ResultThatBackwardNeedsChangedInPlace) {
   Tensor y = f(ones({2}).set_requires_grad());
   y.detach().mul_(2);
   EXPECT_EQ(error_of([&] { y.sum().backward(); }),
-            "[backward] a tensor needed for the gradient of CompiledFunctionBackward has been modified by an in-place "
-            "operation: "
+            "[backward] one of the variables needed for gradient computation has been modified by an inplace "
+            "operation: for CompiledFunctionBackward "
             "a result of it is at version 1, expected version 0");
 }
 
@@ -110,7 +110,7 @@ TEST(CompileErrors, ASavedArgumentChangedBeforeBackward) {
   auto f = compile([&](Tensor a) { return (a * w).sum(); });
   Tensor loss = f(x);
   x.add_(1);
-  EXPECT_NE(error_of([&] { loss.backward(); }).find("modified by an in-place operation"), std::string::npos);
+  EXPECT_NE(error_of([&] { loss.backward(); }).find("modified by an inplace operation"), std::string::npos);
 }
 
 TEST(CompileErrors, AnIndexOutOfRangeIsFoundAtRunTime) {

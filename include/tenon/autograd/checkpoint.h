@@ -14,6 +14,8 @@
 #include <tenon/autograd/saved_tensor.h>
 
 #include <functional>
+#include <memory>
+#include <optional>
 
 namespace tenon::autograd {
 
@@ -24,6 +26,23 @@ struct CheckpointOptions {
   bool use_reentrant = false;
   bool preserve_rng_state = true;
   bool early_stop = true;  // the second run ends once it has made what is needed
+  // Asked before each run (`again`: the second one), for something that lives as long as the run: a mode, a counter.
+  std::function<std::shared_ptr<void>(bool again)> context = nullptr;
+  bool debug = false;  // errors about another second run list the operators of both
+};
+
+// While one lives, it says what `CheckpointOptions::debug` is, on this thread.
+//
+//   autograd::SetCheckpointDebug on(true);
+class SetCheckpointDebug {
+ public:
+  explicit SetCheckpointDebug(bool debug);
+  ~SetCheckpointDebug();
+  SetCheckpointDebug(const SetCheckpointDebug&) = delete;
+  SetCheckpointDebug& operator=(const SetCheckpointDebug&) = delete;
+
+ private:
+  std::optional<bool> before_;
 };
 
 namespace detail {

@@ -19,9 +19,30 @@
 // `forward` runs without recording. `backward` gives one gradient per argument of `forward`, an undefined tensor for
 // those without one; each tensor of a vector argument counts as an argument.
 //
+// What forward computes and what it leaves for backward may stand apart: then `forward` has no context, and
+// `setup_context` gets what forward returned, and the arguments. A result may be anything: of a `std::tuple` those that
+// are tensors have gradients.
+//
+//   struct Power : autograd::Function<Power> {
+//     static std::tuple<Tensor, int> forward(const Tensor& base, int exponent = 3) {
+//       return {base.pow(exponent), exponent};
+//     }
+//     static void setup_context(AutogradContext* ctx, const std::tuple<Tensor, int>&, const Tensor& base,
+//                               int exponent = 3) {
+//       ctx->save_for_backward({base});
+//       ctx->saved_data["exponent"] = exponent;
+//     }
+//     static std::vector<Tensor> backward(AutogradContext* ctx, std::vector<Tensor> grads) {  // grads[1] is undefined
+//       double exponent = static_cast<double>(ctx->saved_data["exponent"].integer());
+//       return {grads[0] * exponent * ctx->saved_tensors()[0].pow(exponent - 1)};
+//     }
+//   };
+//   auto [power, exponent] = Power::apply(x);
+//
 // A function that says `static constexpr bool is_traceable = true;` promises that its backward does nothing but
 // compute, from what it saved and the gradients; compiled autograd then makes it part of its graph. Others are called
-// as they are.
+// as they are. One that says `static constexpr bool once_differentiable = true;` has a backward that autograd cannot
+// look into: it runs without recording, and what it gives cannot be differentiated again.
 #pragma once
 
 #include <tenon/autograd/grad_mode.h>
@@ -35,6 +56,7 @@
 #include <map>
 #include <span>
 #include <string>
+#include <tuple>
 #include <typeinfo>
 #include <vector>
 
@@ -52,6 +74,7 @@ class FunctionNode;
 //       Tensor signs = changed.sign();
 //       ctx->mark_non_differentiable({signs});
 //       ctx->set_materialize_grads(false);
+//       ctx->set_materialize_non_diff_grads(false);
 //       std::vector<bool> wanted = ctx->needs_input_grads(1);  // of `others`, one each
 //       return {changed, signs};
 //     }
@@ -81,6 +104,8 @@ class AutogradContext {
   // Whether backward gets zeros where no gradient came (the default), or an undefined tensor.
   void set_materialize_grads(bool materialize) { materialize_ = materialize; }
   bool materialize_grads() const { return materialize_; }
+  // The same for results that are marked non-differentiable, alone.
+  void set_materialize_non_diff_grads(bool materialize) { materialize_non_diff_ = materialize; }
   // Whether the gradient of argument `at` is wanted: in forward, whether it requires grad.
   bool needs_input_grad(size_t at) const;
   // The same for argument `argument` as the caller wrote it: one answer per tensor of a list.
@@ -97,8 +122,9 @@ class AutogradContext {
   std::vector<Saved> saved_;
   std::vector<bool> needs_;       // during forward
   std::vector<uint32_t> counts_;  // tensors of each argument
-  bool materialize_ = true;
+  bool materialize_ = true, materialize_non_diff_ = true;
   bool released_ = false;
+  std::vector<bool> non_diff_results_;
 };
 
 // The step of the backward graph that runs the user's backward.
@@ -129,6 +155,8 @@ class FunctionNode final : public Node {
   std::vector<Tensor> apply(std::vector<Tensor> gradients) override;
   void release_saved() override;
   bool visit(NodeVisitor& visitor) override;
+  // What forward saved alone; false if it was dropped.
+  bool visit_saved(NodeVisitor& visitor);
   Ref<Node> copy() const override;
 
  protected:
@@ -158,6 +186,12 @@ std::string node_name_of(const std::string& type);
 template <typename T>
 concept TraceableFunction = requires { requires bool(T::is_traceable); };
 
+template <typename T>
+concept OnceDifferentiable = requires { requires bool(T::once_differentiable); };
+// Runs a backward without recording. What it gives leads to an Error, if gradients were to be differentiated.
+std::vector<Tensor> backward_once(const std::string& name, std::vector<Tensor> gradients,
+                                  const std::function<std::vector<Tensor>(std::vector<Tensor>)>& backward);
+
 inline void flatten(std::vector<Tensor>& flat, const Tensor& tensor) { flat.push_back(tensor); }
 inline void flatten(std::vector<Tensor>& flat, const std::optional<Tensor>& tensor) {
   flat.push_back(tensor.value_or(Tensor()));
@@ -170,6 +204,53 @@ void flatten(std::vector<Tensor>& flat, const T&) {
   flat.emplace_back();
 }
 
+template <typename T>
+struct is_tuple : std::false_type {};
+template <typename... Parts>
+struct is_tuple<std::tuple<Parts...>> : std::true_type {};
+
+// The tensors of what forward returned, undefined where something else stands; and back again.
+inline std::vector<Tensor> tensors_of(const Tensor& result) { return {result}; }
+inline std::vector<Tensor> tensors_of(const std::vector<Tensor>& results) { return results; }
+template <typename... Parts>
+std::vector<Tensor> tensors_of(const std::tuple<Parts...>& results) {
+  std::vector<Tensor> tensors;
+  auto add = [&](const auto& part) {
+    if constexpr (std::is_same_v<std::remove_cvref_t<decltype(part)>, Tensor>)
+      tensors.push_back(part);
+    else
+      tensors.emplace_back();
+  };
+  std::apply([&](const auto&... parts) { (add(parts), ...); }, results);
+  return tensors;
+}
+inline void put_back(Tensor& result, std::vector<Tensor>& tensors) { result = std::move(tensors[0]); }
+inline void put_back(std::vector<Tensor>& results, std::vector<Tensor>& tensors) { results = std::move(tensors); }
+template <typename... Parts>
+void put_back(std::tuple<Parts...>& results, std::vector<Tensor>& tensors) {
+  size_t at = 0;
+  auto put = [&](auto& part) {
+    if constexpr (std::is_same_v<std::remove_cvref_t<decltype(part)>, Tensor>) part = std::move(tensors[at]);
+    ++at;
+  };
+  std::apply([&](auto&... parts) { (put(parts), ...); }, results);
+}
+
+// Forward takes the context, or `setup_context` does after it.
+template <typename T, typename... Args>
+concept TakesContext =
+    requires(Args&&... args) { T::forward(static_cast<AutogradContext*>(nullptr), std::forward<Args>(args)...); };
+template <typename T, typename... Args>
+auto run_forward(AutogradContext* context, Args&&... args) {
+  if constexpr (TakesContext<T, Args...>) {
+    return T::forward(context, std::forward<Args>(args)...);
+  } else {
+    auto result = T::forward(std::as_const(args)...);
+    T::setup_context(context, std::as_const(result), std::as_const(args)...);
+    return result;
+  }
+}
+
 }  // namespace detail
 
 template <typename T>
@@ -177,10 +258,10 @@ class Function {
  public:
   template <typename... Args>
   static auto apply(Args&&... args) {
-    using R =
-        std::remove_cvref_t<decltype(T::forward(static_cast<AutogradContext*>(nullptr), std::forward<Args>(args)...))>;
-    static_assert(std::is_same_v<R, Tensor> || std::is_same_v<R, std::vector<Tensor>>,
-                  "forward of an autograd::Function returns a Tensor or a std::vector<Tensor>");
+    using R = std::remove_cvref_t<decltype(detail::run_forward<T>(static_cast<AutogradContext*>(nullptr),
+                                                                  std::forward<Args>(args)...))>;
+    static_assert(std::is_same_v<R, Tensor> || std::is_same_v<R, std::vector<Tensor>> || detail::is_tuple<R>::value,
+                  "forward of an autograd::Function returns a Tensor, a std::vector<Tensor> or a std::tuple");
     std::vector<Tensor> arguments;
     std::vector<uint32_t> counts;
     auto add = [&](const auto& each) {
@@ -192,30 +273,31 @@ class Function {
     bool recorded = detail::records(arguments);
     static const std::string name = detail::type_name(typeid(T));
     auto backward = [](AutogradContext& context, std::vector<Tensor> gradients) {
-      return T::backward(&context, std::move(gradients));
+      if constexpr (detail::OnceDifferentiable<T>)
+        return detail::backward_once(name, std::move(gradients), [&](std::vector<Tensor> given) {
+          return T::backward(&context, std::move(given));
+        });
+      else
+        return T::backward(&context, std::move(gradients));
     };
     static const uint64_t kind = detail::TraceableFunction<T> ? new_kind() : 0;
     static const std::string node_name = detail::node_name_of(name);
     auto node = make_ref<FunctionNode>(node_name, backward, kind);
     node->connect(arguments, std::move(counts));
-    std::vector<Tensor> results;
-    {
+    R returned = [&] {
       NoGrad off;
-      if constexpr (std::is_same_v<R, Tensor>)
-        results.push_back(T::forward(&node->context(), std::forward<Args>(args)...));
-      else
-        results = T::forward(&node->context(), std::forward<Args>(args)...);
-    }
-    if (recorded && detail::is_captured()) {
+      return detail::run_forward<T>(&node->context(), std::forward<Args>(args)...);
+    }();
+    if (!recorded) return returned;
+    std::vector<Tensor> results = detail::tensors_of(returned);
+    if (detail::is_captured()) {
       static const dispatch::OperatorRef op = detail::make_function_operator(name, backward, kind);
       detail::finish_in_graph(*op, *node, arguments, results);
-    } else if (recorded) {
+    } else {
       node->finish(arguments, results);
     }
-    if constexpr (std::is_same_v<R, Tensor>)
-      return std::move(results[0]);
-    else
-      return results;
+    detail::put_back(returned, results);
+    return returned;
   }
 };
 

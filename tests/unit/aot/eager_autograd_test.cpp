@@ -30,7 +30,7 @@ TEST_P(EagerAutograd, a_result_that_gradients_are_computed_from_may_not_be_chang
     Tensor x = randn({3}).set_requires_grad();
     Tensor y = compiled(x);
     y.add_(1);
-    EXPECT_NE(error_of([&] { y.sum().backward(); }).find("modified by an in-place operation"), std::string::npos);
+    EXPECT_NE(error_of([&] { y.sum().backward(); }).find("modified by an inplace operation"), std::string::npos);
   }
   // Another result of the same call is no reason.
   auto two = compile([](Tensor x) { return std::tuple(x.sigmoid(), x * 2); }, options());
@@ -62,7 +62,7 @@ TEST_P(EagerAutograd, a_part_of_an_argument_that_gradients_are_computed_from) {
   Tensor x = randn({2, 3}).set_requires_grad();
   Tensor y = f(x * 2);
   y.add_(1);
-  EXPECT_NE(error_of([&] { y.sum().backward(); }).find("modified by an in-place operation"), std::string::npos);
+  EXPECT_NE(error_of([&] { y.sum().backward(); }).find("modified by an inplace operation"), std::string::npos);
 }
 
 TEST_P(EagerAutograd, an_operator_without_a_formula_matters_to_those_who_differentiate) {
@@ -171,7 +171,7 @@ TEST_P(EagerAutograd, an_expanded_gradient_stays_expanded) {
 
 TEST(EagerInPlace, a_view_that_was_made_a_leaf_may_not_be_written) {
   Tensor base = zeros({2, 9}), row = base.slice(0, 1).set_requires_grad();
-  const char* text = "a view of a leaf that requires grad is being used in an in-place operation";
+  const char* text = "a view of a leaf Variable that requires grad is being used in an in-place operation";
   EXPECT_NE(error_of([&] { row.add_(row); }).find(text), std::string::npos);
   EXPECT_NE(error_of([&] { row.select(0, 0).zero_(); }).find(text), std::string::npos);
   NoGrad off;

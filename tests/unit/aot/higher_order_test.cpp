@@ -195,7 +195,7 @@ TEST(HigherOrder, inputs_changed_in_place_are_refused) {
     Tensor x = leaf * 1, y = f(x);
     x.detach().mul_(2);
     std::string error = error_of([&] { autograd::grad({y.sum()}, {leaf}, {}, true, true); });
-    EXPECT_NE(error.find("modified by an in-place operation"), std::string::npos) << error;
+    EXPECT_NE(error.find("modified by an inplace operation"), std::string::npos) << error;
   });
 }
 

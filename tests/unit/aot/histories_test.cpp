@@ -25,7 +25,7 @@ TEST(Histories, a_value_that_only_an_undifferentiated_result_needs_may_be_change
   triple.sum().backward({}, /*retain_graph=*/true);
   EXPECT_TRUE(same_bits(x.grad(), full({2, 2}, 3.0)));
   std::string error = error_of([&] { square.sum().backward(); });
-  EXPECT_NE(error.find("modified by an in-place operation"), std::string::npos) << error;
+  EXPECT_NE(error.find("modified by an inplace operation"), std::string::npos) << error;
 }
 
 TEST(Histories, backward_reads_what_a_tensor_held_then) {

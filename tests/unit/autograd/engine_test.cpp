@@ -71,7 +71,8 @@ TEST(Engine, GradOfInnerTensors) {
 TEST(Engine, UnusedInputs) {
   Tensor x = leaf({2.0}), other = leaf({1.0, 1.0});
   EXPECT_EQ(error_of([&] { autograd::grad({x * 2}, {x, other}); }),
-            "[grad] input 1 (float64[2]) was not used for the outputs. Set allow_unused=True if that is meant");
+            "[grad] input 1 (float64[2]) seems to not have been used in the graph of the outputs. Set "
+            "allow_unused=True if that is meant");
   std::vector<Tensor> got = autograd::grad({x * 2}, {x, other}, {}, false, false, true);
   expect_near(got[0], {2});
   EXPECT_FALSE(got[1].defined());
@@ -83,9 +84,10 @@ TEST(Engine, TheGraphIsFreed) {
   y.backward({}, true);
   y.backward();
   expect_near(x.grad(), {2 * std::cos(2.0)});
-  EXPECT_EQ(
-      error_of([&] { y.backward(); }),
-      "[backward] the graph was freed: pass retain_graph=true to the first backward to go through SinBackward0 again");
+  EXPECT_EQ(error_of([&] { y.backward(); }),
+            "[backward] the graph was freed: SinBackward0 cannot run a second time (or directly access saved tensors "
+            "after they have "
+            "already been freed). Specify retain_graph=True in the first backward");
   expect_near(x.grad(), {2 * std::cos(2.0)});
 }
 
@@ -206,7 +208,7 @@ TEST(Engine, GradientsOfTheWrongShapeNameTheNode) {
   autograd::grad_fn(y)->add_post_hook(
       [](std::vector<Tensor>& leaving, const std::vector<Tensor>&) { leaving[0] = real({1, 2}); });
   EXPECT_EQ(error_of([&] { y.sum().backward(); }),
-            "[backward] SinBackward0 gave a gradient float64[2] for its input 0, expected float64[3]");
+            "[backward] SinBackward0 gave a gradient float64[2] for its input 0, expected shape float64[3]");
   Tensor z = x.sin();
   autograd::grad_fn(z)->add_post_hook(
       [](std::vector<Tensor>& leaving, const std::vector<Tensor>&) { leaving[0] = real({1, 1, 1, 2, 2, 2}, {2, 3}); });

@@ -51,7 +51,7 @@ TEST(Function, saved_tensors_are_watched) {
   Tensor x = leaf({2, 3}), y = real({5, 7});
   Tensor z = Product::apply(x, y, 1.0);
   y.add_(1);
-  EXPECT_THAT(error_of([&] { z.sum().backward(); }), HasSubstr("modified by an in-place operation"));
+  EXPECT_THAT(error_of([&] { z.sum().backward(); }), HasSubstr("modified by an inplace operation"));
   Tensor w = Product::apply(x, y, 1.0).sum();
   w.backward();
   EXPECT_THAT(error_of([&] { w.backward(); }), HasSubstr("retain_graph"));

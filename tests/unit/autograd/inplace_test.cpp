@@ -7,9 +7,10 @@ namespace {
 TEST(Inplace, LeavesAreProtected) {
   Tensor x = leaf({1.0, 2.0});
   EXPECT_EQ(error_of([&] { x.add_(1); }),
-            "[add_] a leaf that requires grad is being used in an in-place operation: use no_grad()");
-  EXPECT_EQ(error_of([&] { x.view({2, 1}).mul_(2); }),
-            "[mul_] a view of a leaf that requires grad is being used in an in-place operation: use no_grad()");
+            "[add_] a leaf Variable that requires grad is being used in an in-place operation: use no_grad()");
+  EXPECT_EQ(
+      error_of([&] { x.view({2, 1}).mul_(2); }),
+      "[mul_] a view of a leaf Variable that requires grad is being used in an in-place operation: use no_grad()");
   EXPECT_EQ(values(x), (std::vector<double>{1, 2})) << "nothing was changed";
   NoGrad off;
   x.add_(1);
@@ -64,18 +65,18 @@ TEST(Inplace, SavedTensorsRememberTheirVersion) {
   Tensor y = x * 2;
   Tensor z = y.sin();
   y.add_(1);
-  EXPECT_EQ(
-      error_of([&] { z.sum().backward(); }),
-      "[backward] a tensor needed for the gradient of SinBackward0 has been modified by an in-place operation: it is "
-      "float64[3] at "
-      "version 1, expected version 0");
+  EXPECT_EQ(error_of([&] { z.sum().backward(); }),
+            "[backward] one of the variables needed for gradient computation has been modified by an inplace "
+            "operation: for SinBackward0 it is "
+            "float64[3] at "
+            "version 1, expected version 0");
   Tensor e = x.exp();
   e.add_(1);
-  EXPECT_EQ(
-      error_of([&] { e.sum().backward(); }),
-      "[backward] a tensor needed for the gradient of ExpBackward0 has been modified by an in-place operation: it is "
-      "float64[3] at "
-      "version 1, expected version 0");
+  EXPECT_EQ(error_of([&] { e.sum().backward(); }),
+            "[backward] one of the variables needed for gradient computation has been modified by an inplace "
+            "operation: for ExpBackward0 it is "
+            "float64[3] at "
+            "version 1, expected version 0");
 }
 
 TEST(Inplace, WhatNobodySavedMayChange) {
@@ -169,11 +170,11 @@ TEST(Inplace, DetachedTensorsShareDataAndVersion) {
   Tensor y = x.exp();
   y.detach().add_(1);
   EXPECT_EQ(y.version(), 1);
-  EXPECT_EQ(
-      error_of([&] { y.sum().backward(); }),
-      "[backward] a tensor needed for the gradient of ExpBackward0 has been modified by an in-place operation: it is "
-      "float64[2] at "
-      "version 1, expected version 0");
+  EXPECT_EQ(error_of([&] { y.sum().backward(); }),
+            "[backward] one of the variables needed for gradient computation has been modified by an inplace "
+            "operation: for ExpBackward0 it is "
+            "float64[2] at "
+            "version 1, expected version 0");
 }
 
 TEST(Inplace, ViewsMadeWithoutGrad) {
@@ -185,7 +186,8 @@ TEST(Inplace, ViewsMadeWithoutGrad) {
     EXPECT_FALSE(view.requires_grad());
   }
   EXPECT_EQ(error_of([&] { view.mul_(2); }),
-            "[mul_] a view made under no_grad() is being changed in place with grad enabled: make the view outside "
+            "[mul_] A view was created in no_grad mode and is being modified inplace with grad mode on: make the view "
+            "outside "
             "no_grad(), or "
             "change it inside");
   NoGrad off;

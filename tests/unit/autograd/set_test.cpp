@@ -17,7 +17,7 @@ TEST(Set, TakesTheMemoryOfAnother) {
 TEST(Set, RefusesWhatAutogradFollows) {
   Tensor x = leaf({1, 2}), plain = real({0, 0});
   EXPECT_EQ(error_of([&] { set_(x, plain); }),
-            "[set_] a leaf that requires grad is being used in an in-place operation: use no_grad()");
+            "[set_] a leaf Variable that requires grad is being used in an in-place operation: use no_grad()");
   EXPECT_EQ(error_of([&] { set_(plain, x); }),
             "[set_] expected tensors that do not require grad: no gradient flows through it; use no_grad()");
   EXPECT_EQ(error_of([&] { set_(plain, ones({2})); }),

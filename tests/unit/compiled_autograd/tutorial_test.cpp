@@ -2,6 +2,7 @@
 #include "../capture/testing.h"
 
 #include <tenon/autograd/checkpoint.h>
+#include <tenon/autograd/gradcheck.h>
 
 namespace tenon {
 namespace {
@@ -31,6 +32,12 @@ TEST(AutogradTutorial, checkpoint) {
   y.sum().backward();
   EXPECT_EQ(runs, 2);
   EXPECT_TRUE(same_bits(w.grad(), full({3, 3}, 2.0f)));
+}
+
+TEST(AutogradTutorial, gradcheck) {
+  Tensor w = randn({3}, kFloat64).set_requires_grad();
+  EXPECT_TRUE(autograd::gradcheck([](const Tensor& at) { return at.sin() * at; }, {w}));
+  EXPECT_TRUE(autograd::gradgradcheck([](const Tensor& at) { return at.sin() * at; }, {w}, {.fast_mode = true}));
 }
 
 TEST(CompiledAutogradTutorial, turning_it_on) {

@@ -249,7 +249,7 @@ TEST(Broken, a_formula_that_saves_what_is_written) {
       },
       "Autograd");
   EXPECT_FIRST_FOUND(check("broken::saves", {leaf({3})}), "test_aot_dispatch_static",
-                     AllOf(HasSubstr("modified by an in-place operation"), HasSubstr("KeepsResult")));
+                     AllOf(HasSubstr("modified by an inplace operation"), HasSubstr("KeepsResult")));
 }
 
 TEST(Broken, dependence_on_a_global) {
