@@ -22,6 +22,7 @@ Unfolding unfolding(const Arguments& arguments) {
   Unfolding u{static_cast<size_t>(dim), arguments.integer("size"), arguments.integer("step"), {}};
   TENON_CHECK(u.size >= 0 && u.step > 0,
               "[unfold] expected a size of at least 0 and a step of at least 1, got {} and {}", u.size, u.step);
+  TENON_CHECK(u.step < int64_t{1} << 31, "[unfold] expected a step below 2**31, got {}", u.step);
   TENON_CHECK(expect(self.size(dim) >= u.size), "[unfold] windows of {} do not fit into dimension {} of {}", u.size,
               dim, self.description());
   u.count = (self.size(dim) - u.size) / SymInt(u.step) + 1;

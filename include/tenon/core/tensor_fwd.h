@@ -50,7 +50,8 @@ struct TensorOptions {
 
 // The sizes or strides of a tensor. Unlike any span they can be compared, with each other and with a vector.
 //
-//   bool same = x.sizes() == y.sizes() && x.sizes() == std::vector<int64_t>{2, 3};
+//   IntSpan shape = x.sizes();
+//   bool same = shape == y.sizes() && shape == std::vector<int64_t>{2, 3};
 struct IntSpan : std::span<const int64_t> {
   using span::span;
   IntSpan(std::span<const int64_t> numbers) : span(numbers) {}

@@ -206,7 +206,7 @@ TEST(CompiledFunction, stands_in_the_graph_by_name) {
       entry.captured,
       "graph(%arg0: float32[2])\n"
       "  %1 = aten::div.Scalar(%arg0, 2) : float32[2]  [no_grad]\n"
-      "  %2 = tenon::function.Halved([%arg0], [%1], [], [1], \"l6 l1 # l0 l0 l0 t d1 s2:by r0x1p-1\") : float32[2]\n"
+      "  %2 = tenon::function.Halved([%arg0], [%1], [], [1], \"l7 l1 # l0 l0 l0 t d1 s2:by r0x1p-1 t\") : float32[2]\n"
       "  return (%2)\n");
   EXPECT_THAT(entry.joint, HasSubstr("aten::sin(%tangent0)"));
   EXPECT_THAT(entry.joint, Not(HasSubstr("tenon::function")));
