@@ -170,7 +170,7 @@ OPS(padding) {
         TensorMeta padded = TensorMeta::contiguous(padded_sizes(self, borders(self, pads, "constant_pad_nd")),
                                                    self.dtype(), self.device());
         // By nothing it is a copy, which keeps the order of the dimensions.
-        if (std::all_of(pads.begin(), pads.end(), [](const SymInt& each) { return is_zero(each); }))
+        if (std::all_of(pads.begin(), pads.end(), [](const SymInt& each) { return decide_or(each == 0, false); }))
           padded.strides = pointwise_strides(padded.sizes, {&self, 1});
         return std::vector{padded};
       })
