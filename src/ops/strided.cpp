@@ -242,6 +242,7 @@ bool step_over_each_other(const SymInt& outer_size, const SymInt& outer, const S
                           const SymInt& inner) {
   if (outer.is_symbolic() || inner.is_symbolic()) {
     if (outer.same(inner)) return decide_or(outer_size > 1, false) && decide_or(inner_size > 1, false);
+    if (!statically_true(inner > 0)) return false;
     SymInt along = outer / inner;
     if (along.is_symbolic() || !statically_true(inner * along == outer)) return false;
     return along.plain() > 0 && decide_or(outer_size > 1, false) && decide_or(inner_size > along, false);

@@ -107,5 +107,19 @@ TEST_P(FewRecompiles, a_plain_number_read_again_and_again_is_said_once_with_its_
   EXPECT_EQ(warning_count(), warnings + 1);
 }
 
+// Strides of a result are products of sizes, and one of them may come to 0.
+TEST(FewRecompiles, a_size_from_data_that_comes_to_0_is_written_in_place) {
+  auto f = [](Tensor count, Tensor x) {
+    Tensor part = x.slice(0, 0, (count > 0).sum().item<SymInt>()) * 2;
+    return relu_(part);
+  };
+  for (const char* backend : {"inductor", "aot_eager", "eager"}) {
+    auto compiled = compile(f, {.backend = backend});
+    Tensor x = arange(45, kInt32).view({9, 5}).t();
+    for (const Tensor& count : {ones({2}), zeros({2}), ones({3}), zeros({4}), ones({1})})
+      EXPECT_TRUE(testing::same_bits(compiled(count, x), f(count, x))) << backend;
+  }
+}
+
 }  // namespace
 }  // namespace tenon
