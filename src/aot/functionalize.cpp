@@ -329,6 +329,12 @@ Tensor from_functional_as_shown(const Tensor& tensor) {
   return slot->value = laid_out(value, tensor.sym_strides());
 }
 
+bool is_view_of(const Tensor& view, const Tensor& base) {
+  for (Tensor at = functional_slot(view)->parent; at.defined(); at = functional_slot(at)->parent)
+    if (at.is(base)) return true;
+  return false;
+}
+
 bool was_written(const Tensor& tensor) {
   FunctionalSlot* slot = functional_slot(tensor);
   return slot && slot->storage->generation > 0;

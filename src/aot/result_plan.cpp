@@ -101,11 +101,6 @@ std::optional<HoistedView> ResultPlanner::as_view_of_input(const Tensor& outer) 
 
 // Whether it is a view of another result, or another result a view of it.
 bool ResultPlanner::has_relatives(const Tensor& outer, const std::vector<dispatch::Value>& results) const {
-  auto is_view_of = [](const Tensor& view, const Tensor& base) {
-    for (Tensor at = functional_slot(view)->parent; at.defined(); at = functional_slot(at)->parent)
-      if (at.is(base)) return true;
-    return false;
-  };
   return std::any_of(results.begin(), results.end(), [&](const dispatch::Value& result) {
     if (!result.is_tensor() || result.tensor().is(outer) || !functional_slot(result.tensor())) return false;
     const Tensor& other = result.tensor();

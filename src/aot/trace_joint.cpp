@@ -285,6 +285,23 @@ class JointTracer {
     }
   }
 
+  // All edges that gradients of these nodes take.
+  using EdgeSet = std::set<std::pair<const autograd::Node*, uint32_t>>;
+  static EdgeSet edges_behind(std::vector<const autograd::Node*> waiting) {
+    EdgeSet edges;
+    for (std::set<const autograd::Node*> seen; !waiting.empty();) {
+      const autograd::Node* node = waiting.back();
+      waiting.pop_back();
+      if (!seen.insert(node).second) continue;
+      for (const autograd::Edge& edge : node->next_edges()) {
+        if (!edge.valid()) continue;
+        edges.emplace(edge.node.get(), edge.input_nr);
+        waiting.push_back(edge.node.get());
+      }
+    }
+    return edges;
+  }
+
   // Which results were computed from which: the gradient of one goes to, or through, the history of another.
   void find_behind(const std::vector<Tensor>& roots) {
     std::map<std::pair<const autograd::Node*, uint32_t>, size_t> known;
@@ -293,20 +310,9 @@ class JointTracer {
       known.emplace(std::pair(edge.node.get(), edge.input_nr), at);
     }
     for (size_t at = 0; roots.size() > 1 && at < roots.size(); ++at) {
-      std::set<const autograd::Node*> seen;
       std::set<size_t> met;
-      std::vector<const autograd::Node*> waiting = {autograd::gradient_edge(roots[at]).node.get()};
-      while (!waiting.empty()) {
-        const autograd::Node* node = waiting.back();
-        waiting.pop_back();
-        if (!seen.insert(node).second) continue;
-        for (const autograd::Edge& edge : node->next_edges()) {
-          if (!edge.valid()) continue;
-          if (auto found = known.find({edge.node.get(), edge.input_nr}); found != known.end())
-            met.insert(found->second);
-          waiting.push_back(edge.node.get());
-        }
-      }
+      for (const auto& edge : edges_behind({autograd::gradient_edge(roots[at]).node.get()}))
+        if (auto found = known.find(edge); found != known.end()) met.insert(found->second);
       for (size_t from : met)
         if (from != at) joint_.behind[from].push_back(static_cast<int32_t>(at));
     }
@@ -335,20 +341,10 @@ class JointTracer {
   // Views of inputs among the results whose gradients other results contribute to. Of several that are views of each
   // other, the outermost.
   void find_hoistable(const std::vector<dispatch::Value>& results) {
-    std::set<std::pair<const autograd::Node*, uint32_t>> reached;
-    std::vector<const autograd::Node*> waiting;
+    std::vector<const autograd::Node*> nodes;
     for (int32_t output : joint_.tangents)
-      waiting.push_back(autograd::grad_fn(forward_[static_cast<size_t>(output)]).get());
-    for (std::set<const autograd::Node*> seen; !waiting.empty();) {
-      const autograd::Node* node = waiting.back();
-      waiting.pop_back();
-      if (!seen.insert(node).second) continue;
-      for (const autograd::Edge& edge : node->next_edges()) {
-        if (!edge.valid()) continue;
-        reached.emplace(edge.node.get(), edge.input_nr);
-        waiting.push_back(edge.node.get());
-      }
-    }
+      nodes.push_back(autograd::grad_fn(forward_[static_cast<size_t>(output)]).get());
+    const EdgeSet reached = edges_behind(std::move(nodes));
     std::vector<Tensor> found;
     for (size_t at = 0; at < results.size() && !reached.empty(); ++at) {
       const auto* id = std::get_if<graph::ValueId>(&captured_.outputs[at]);
@@ -364,9 +360,7 @@ class JointTracer {
       found.push_back(outer);
     }
     auto is_inner = [&](const Tensor& outer) {
-      for (Tensor at = functional_slot(outer)->parent; at.defined(); at = functional_slot(at)->parent)
-        if (std::any_of(found.begin(), found.end(), [&](const Tensor& other) { return other.is(at); })) return true;
-      return false;
+      return std::any_of(found.begin(), found.end(), [&](const Tensor& other) { return is_view_of(outer, other); });
     };
     for (size_t at = found.size(); at-- > 0;) {
       bool is_repeated = std::any_of(found.begin(), found.begin() + static_cast<ptrdiff_t>(at),

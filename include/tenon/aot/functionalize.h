@@ -45,6 +45,8 @@ bool was_written(const Tensor& tensor);
 // The same with the strides that the tensor shows, as eager would have left it: a value written through a view is
 // dense, and becomes a view of the whole again.
 Tensor from_functional_as_shown(const Tensor& tensor);
+// Whether `view` was made from `base`, directly or by way of other views.
+bool is_view_of(const Tensor& view, const Tensor& base);
 
 // While one lives, results of factories are functional too.
 class FunctionalMode {
