@@ -142,7 +142,9 @@ std::vector<Value> run_wrapped(const std::shared_ptr<State>& state, std::span<co
     for (const Junction& junction : joint.junctions)
       node->save_junction(results[static_cast<size_t>(joint.tangents[static_cast<size_t>(junction.tangent)])].tensor());
   for (size_t at = 0; node && at < joint.forward_outputs; ++at)
-    node->watch(at, at < joint.mutated.size() ? inputs[static_cast<size_t>(joint.mutated[at])] : results[at].tensor());
+    node->watch("a result of it",
+                at < joint.mutated.size() ? inputs[static_cast<size_t>(joint.mutated[at])] : results[at].tensor(),
+                joint.needed_by[at]);
   // A view of an input that autograd does not see as one has a history of its own.
   auto with_history = [&](Tensor view, int32_t forward_output) {
     if (forward_output >= 0) set_history(view, static_cast<size_t>(forward_output));

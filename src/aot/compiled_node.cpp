@@ -76,6 +76,10 @@ void CompiledNode::save(std::span<const Tensor> inputs, std::span<Value> forward
     if (parts.saved_is_results[at] || is_overwritten(kept)) kept = copy_of(kept);
     saved_.push_back(autograd::SavedTensor::input(kept));
   }
+  // What backward has in another form, but eager keeps as it is, is watched as if it were kept.
+  for (size_t at = 0; at < inputs.size(); ++at)
+    if (saved_at[at] < 0 && inputs[at].defined() && !is_overwritten(inputs[at]))
+      watch("an argument of it", inputs[at], joint.primals_needed_by[at]);
   if (!state_->refuse_double_backward) {
     primals_.resize(inputs.size());
     for (size_t at = 0; at < inputs.size(); ++at) {
@@ -90,20 +94,18 @@ void CompiledNode::save(std::span<const Tensor> inputs, std::span<Value> forward
   alive_ = true;
 }
 
-void CompiledNode::watch(size_t forward_output, const Tensor& tensor) {
+void CompiledNode::watch(const char* what, const Tensor& tensor, const std::vector<int32_t>& needed_by) {
   const Ref<Version>& version = tensor.impl()->version;
-  if (version && !state_->joint.needed_by[forward_output].empty())
-    watched_.push_back({forward_output, version, version->count});
+  if (version && !needed_by.empty()) watched_.push_back({what, &needed_by, version, version->count});
 }
 
 void CompiledNode::check_unchanged(const std::vector<Tensor>& gradients) const {
   for (const Watched& each : watched_)
-    for (int32_t tangent : state_->joint.needed_by[each.forward_output])
+    for (int32_t tangent : *each.needed_by)
       TENON_CHECK(!gradients[static_cast<size_t>(tangent)].defined() || each.version->count == each.then,
                   "[backward] one of the variables needed for gradient computation has been modified by an inplace "
-                  "operation: for {} a "
-                  "result of it is at version {}, expected version {}",
-                  name(), each.version->count, each.then);
+                  "operation: for {} {} is at version {}, expected version {}",
+                  name(), each.what, each.version->count, each.then);
 }
 
 void CompiledNode::check_alive() const {
@@ -157,7 +159,17 @@ std::vector<Tensor> CompiledNode::apply_once(std::vector<Tensor>& gradients) {
   autograd::NoGrad off;
   std::vector<Tensor> inputs;
   for (size_t at = 0; at < saved_.size(); ++at)
-    if (backward.read[at]) inputs.push_back(saved_[at].unpack(name(), nullptr));
+    if (backward.read[at]) {
+      int32_t input = state_->parts.saved_inputs[at];
+      TENON_CHECK(saved_[at].intact() || input < 0 || state_->joint.kept_by_eager[static_cast<size_t>(input)],
+                  "[backward] one of the variables needed for gradient computation has been modified by an inplace "
+                  "operation: {}, a leaf that requires grad and that a compiled function keeps instead of what it "
+                  "computed from it, was changed before the gradient is computed; change it afterwards, or a copy",
+                  state_->program.captured
+                      .values[static_cast<size_t>(state_->program.captured.inputs[static_cast<size_t>(input)])]
+                      .name);
+      inputs.push_back(saved_[at].unpack(name(), nullptr));
+    }
   for (size_t at = 0; at < gradients.size(); ++at)
     if (given[at]) inputs.push_back(as_traced(gradients[at], at));
   std::shared_ptr<GraphFunction> run = state_->compiled(backward, symbols_);
@@ -195,6 +207,10 @@ GradientLevel CompiledNode::level_for(const std::vector<Tensor>& gradients) cons
 
 Tensor CompiledNode::unpack(const Primal& primal) const {
   const autograd::SavedTensor& saved = primal.saved >= 0 ? saved_[static_cast<size_t>(primal.saved)] : primal.own;
+  TENON_CHECK(saved.intact(),
+              "[backward] one of the variables needed for gradient computation has been modified by an inplace "
+              "operation: an argument of a compiled function was changed before a derivative of its gradient is asked "
+              "for, which is computed from the arguments; give the function a clone() of what is changed later");
   return saved.unpack(name(), nullptr);
 }
 

@@ -22,8 +22,8 @@ class CompiledNode final : public autograd::Node {
   // After them, for each of the joint graph's junctions.
   void save_junction(const Tensor& result) { junctions_.push_back(autograd::SavedTensor::output(result)); }
 
-  // Results that eager keeps may not be changed before their gradients are computed.
-  void watch(size_t forward_output, const Tensor& tensor);
+  // What eager keeps may not be changed before the gradients of these tangents are computed.
+  void watch(const char* what, const Tensor& tensor, const std::vector<int32_t>& needed_by);
 
   std::vector<Tensor> apply(std::vector<Tensor> gradients) override;
   void release_saved() override;
@@ -62,7 +62,8 @@ class CompiledNode final : public autograd::Node {
   std::vector<Primal> primals_;  // by input, where gradients are computed from it
   std::vector<autograd::SavedTensor> junctions_;
   struct Watched {
-    size_t forward_output;
+    const char* what;                       // for errors
+    const std::vector<int32_t>* needed_by;  // of the joint graph
     Ref<Version> version;
     int64_t then;  // its count when the function returned
   };

@@ -88,6 +88,7 @@ class JointTracer {
     recorder_.add_input(inner, std::move(name), inner);
     joint_.kept.push_back(requires_grad && leaf);
     joint_.kept_by_eager.push_back(false);
+    kept_as_leaves_.push_back(requires_grad && leaf);
     Tensor outer = to_functional(inner);
     leaves_.push_back(outer);
     origins_.emplace_back();
@@ -450,8 +451,8 @@ class JointTracer {
       joint_.read.push_back(used[static_cast<size_t>(gradients.inputs[at])]);
   }
 
-  // Which gradients eager computes from a forward output: nodes of backward that read its memory tell, also where what
-  // they make of it meets a tangent only later on.
+  // Which gradients eager computes from a forward output, or from an input: nodes of backward that read its memory
+  // tell, also where what they make of it meets a tangent only later on.
   void find_needed() {
     const graph::Graph& graph = joint_.graph;
     std::vector<graph::ValueId> memory(graph.values.size());  // by value: the one whose memory it shows
@@ -484,18 +485,28 @@ class JointTracer {
         join(readers[memory[static_cast<size_t>(id)]], of);
       });
     }
+    // What was kept may be a part of it, which was a value of its own.
+    auto needed_by = [&](graph::ValueId id, const Ref<FunctionalStorage>& storage, int64_t generation) {
+      std::set<int32_t> found = readers[memory[static_cast<size_t>(id)]];
+      for (const Saved& saved : saved_)
+        if (saved.storage == storage && saved.generation == generation && saved.value != graph::kNoValue)
+          join(found, readers[memory[static_cast<size_t>(saved.value)]]);
+      return std::vector<int32_t>(found.begin(), found.end());
+    };
     joint_.needed_by.resize(joint_.forward_outputs);
     for (size_t at = 0; at < joint_.forward_outputs; ++at) {
       const auto* id = std::get_if<graph::ValueId>(&graph.outputs[at]);
-      if (!id || !joint_.outputs_kept[at]) continue;
-      std::set<int32_t> found = readers[memory[static_cast<size_t>(*id)]];
-      // What was kept may be a part of it, which was a value of its own.
       const Ref<FunctionalStorage>& storage = functional_slot(forward_[at])->storage;
-      for (const Saved& saved : saved_)
-        if (saved.storage == storage && saved.generation == storage->generation && saved.value != graph::kNoValue)
-          join(found, readers[memory[static_cast<size_t>(saved.value)]]);
-      joint_.needed_by[at].assign(found.begin(), found.end());
+      if (id && joint_.outputs_kept[at]) joint_.needed_by[at] = needed_by(*id, storage, storage->generation);
     }
+    joint_.primals_needed_by.resize(joint_.primals);
+    for (size_t at = 0; at < primals_.size(); ++at)
+      if (joint_.kept_by_eager[at]) {
+        joint_.primals_needed_by[at] = needed_by(graph.inputs[at], functional_slot(primals_[at])->storage, 0);
+        // What is kept for something that nobody needs goes with that.
+        joint_.kept_by_eager[at] = !joint_.primals_needed_by[at].empty();
+        joint_.kept[at] = joint_.kept_by_eager[at] || kept_as_leaves_[at];
+      }
   }
 
   static void join(std::set<int32_t>& into, const std::set<int32_t>& more) { into.insert(more.begin(), more.end()); }
@@ -534,6 +545,7 @@ class JointTracer {
   graph::Recorder recorder_;
   std::vector<Tensor> leaves_, primals_;      // functional tensors by input: the leaf, and what the graph works on
   std::vector<Ref<autograd::Node>> origins_;  // by input: the history that its stand-in began with
+  std::vector<bool> kept_as_leaves_;          // by input
   std::vector<Tensor> forward_;               // functional tensors by forward output
   struct Met {
     Tensor stand_in;

@@ -64,29 +64,42 @@ Graph without_tangents(const Graph& backward, size_t saved, const std::vector<bo
     result.nodes.push_back(node);
     return node.outputs[0];
   };
-  for (const Node& original : backward.nodes) {
+  for (const Node& node : backward.nodes) {
     bool any = false, all_zero = true;
-    graph::each_reference(original, [&](ValueId id) {
+    graph::each_reference(node, [&](ValueId id) {
       if (!dependent[static_cast<size_t>(id)]) return;
       any = true;
       all_zero &= zero[static_cast<size_t>(id)];
     });
-    for (ValueId id : original.outputs) {
+    for (ValueId id : node.outputs) {
       dependent[static_cast<size_t>(id)] = any;
       zero[static_cast<size_t>(id)] = any && all_zero;
     }
-    if (any && all_zero) continue;
+  }
+  // What is left of a sum with a zero in it.
+  auto left_of = [&](const Node& node) {
+    if (!is_plain_sum(node)) return graph::kNoValue;
+    auto a = std::get<ValueId>(node.args[0]), b = std::get<ValueId>(node.args[1]);
+    return zero[static_cast<size_t>(a)] ? b : zero[static_cast<size_t>(b)] ? a : graph::kNoValue;
+  };
+  // Where the elements of a gradient lie matters to nobody inside, if it is handed out, or only such sums read it.
+  std::vector<bool> lies_anyhow(count);
+  for (size_t at = backward.nodes.size(); at-- > 0;)
+    for (ValueId id : backward.nodes[at].outputs) {
+      const std::vector<int32_t>& its = users[static_cast<size_t>(id)];
+      lies_anyhow[static_cast<size_t>(id)] = std::all_of(its.begin(), its.end(), [&](int32_t user) {
+        const Node& node = backward.nodes[static_cast<size_t>(user)];
+        return left_of(node) == id && lies_anyhow[static_cast<size_t>(node.outputs[0])];
+      });
+    }
+  for (const Node& original : backward.nodes) {
+    if (!original.outputs.empty() && zero[static_cast<size_t>(original.outputs[0])]) continue;
     Node node = original;
-    if (is_plain_sum(node)) {
-      auto a = std::get<ValueId>(node.args[0]), b = std::get<ValueId>(node.args[1]);
-      bool left = dependent[static_cast<size_t>(a)] && zero[static_cast<size_t>(a)];
-      bool right = dependent[static_cast<size_t>(b)] && zero[static_cast<size_t>(b)];
-      ValueId kept = left ? b : a;
-      if ((left || right) && same_geometry(backward.meta(kept), backward.meta(node.outputs[0]),
-                                           users[static_cast<size_t>(node.outputs[0])].empty())) {
-        becomes[static_cast<size_t>(node.outputs[0])] = becomes[static_cast<size_t>(kept)];
-        continue;
-      }
+    if (ValueId kept = left_of(node);
+        kept != graph::kNoValue && same_geometry(backward.meta(kept), backward.meta(node.outputs[0]),
+                                                 lies_anyhow[static_cast<size_t>(node.outputs[0])])) {
+      becomes[static_cast<size_t>(node.outputs[0])] = becomes[static_cast<size_t>(kept)];
+      continue;
     }
     auto rename = [&](ValueId& id) {
       if (id == graph::kNoValue) return;
@@ -102,7 +115,8 @@ Graph without_tangents(const Graph& backward, size_t saved, const std::vector<bo
   for (size_t at = 0; at < result.outputs.size(); ++at)
     if (auto* id = std::get_if<ValueId>(&result.outputs[at]); id && *id != graph::kNoValue) {
       bool is_zero = zero[static_cast<size_t>(*id)];
-      *id = !is_zero ? becomes[static_cast<size_t>(*id)] : reached[at] ? materialised(*id, {}) : graph::kNoValue;
+      // (Zeros that depend on nothing, the gradient of sign(), are as little reached as others.)
+      *id = !reached[at] ? graph::kNoValue : is_zero ? materialised(*id, {}) : becomes[static_cast<size_t>(*id)];
     }
   graph::remove_dead_code(result);
   graph::verify(result);

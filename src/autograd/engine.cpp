@@ -68,14 +68,22 @@ std::vector<Tensor> apply(Node& node, std::vector<Tensor> gradients) {
   }
 }
 
+// What was asked for twice is one tensor.
+void capture(State& state, const Node& node, const std::vector<Tensor>& gradients) {
+  const std::vector<Edge>& edges = state.walk.captures;
+  for (size_t at = 0; at < edges.size(); ++at) {
+    if (edges[at].node.get() != &node) continue;
+    size_t first = 0;
+    while (edges[first].node.get() != &node || edges[first].input_nr != edges[at].input_nr) ++first;
+    state.captured[at] = first < at ? state.captured[first] : node.whole_gradient(edges[at].input_nr, gradients);
+  }
+}
+
 std::vector<Tensor> run_node(State& state, const WalkPlan::Entry& entry, std::vector<Tensor> gradients) {
   Node& node = *entry.node;
   state.running = &node;
   node.run_tensor_hooks(gradients);
-  if (entry.captured)
-    for (size_t at = 0; at < state.walk.captures.size(); ++at)
-      if (const Edge& edge = state.walk.captures[at]; edge.node.get() == &node)
-        state.captured[at] = node.whole_gradient(edge.input_nr, gradients);
+  if (entry.captured) capture(state, node, gradients);
   if (!entry.runs) return {};
   // A hook may remove itself or add others.
   if (!node.pre_hooks().empty())
@@ -262,6 +270,7 @@ Walk prepare_walk(std::span<const Tensor> roots, std::span<const Tensor> gradien
     walk.gradients.push_back(
         root_gradient(roots[at], gradients.empty() ? Tensor() : gradients[at], at, what, create_graph));
     walk.roots.push_back(std::move(edge));
+    walk.started_from.push_back(roots[at]);
   }
   return walk;
 }
@@ -292,6 +301,7 @@ void backward(std::span<const Tensor> roots, std::span<const Tensor> gradients, 
   Walk walk = prepare_walk(roots, gradients, retain_graph, create_graph, "backward");
   for (size_t at = 0; at < inputs.size(); ++at) {
     walk.captures.push_back(edge_of_input(inputs[at], at, "backward"));
+    walk.asked_for.push_back(inputs[at]);
     if (!inputs[at].is_leaf()) inputs[at].retain_grad();
   }
   walk.accumulate = true;
@@ -305,6 +315,7 @@ std::vector<Tensor> grad(std::span<const Tensor> outputs, std::span<const Tensor
   TENON_CHECK(!inputs.empty(), "[grad] grad requires non-empty inputs.");
   Walk walk = prepare_walk(outputs, grad_outputs, retain_graph, create_graph, "grad");
   for (size_t at = 0; at < inputs.size(); ++at) walk.captures.push_back(edge_of_input(inputs[at], at, "grad"));
+  walk.asked_for.assign(inputs.begin(), inputs.end());
   std::vector<Tensor> result = start_walk(walk);
   for (size_t at = 0; at < inputs.size() && !allow_unused; ++at) check_used(result[at], at, inputs[at].description());
   return result;

@@ -63,7 +63,10 @@ Tensors grad_with(const Tensors& outputs, const std::vector<GradInput>& inputs, 
                     "for inputs that are unused");
   if (options.is_grads_batched) return grad_of_batch(outputs, inputs, options);
   Walk walk = prepare_walk(outputs, options.grad_outputs, options.retain_graph, options.create_graph, "grad");
-  for (size_t at = 0; at < inputs.size(); ++at) walk.captures.push_back(edge_of(inputs[at], at, "grad"));
+  for (size_t at = 0; at < inputs.size(); ++at) {
+    walk.captures.push_back(edge_of(inputs[at], at, "grad"));
+    walk.asked_for.push_back(inputs[at].is_edge() ? Tensor() : inputs[at].tensor());
+  }
   Tensors result = start_walk(walk);
   for (size_t at = 0; at < inputs.size(); ++at) {
     if (result[at].defined()) continue;
@@ -88,6 +91,7 @@ void backward_with(const Tensors& roots, const BackwardOptions& options) {
   for (size_t at = 0; options.inputs && at < options.inputs->size(); ++at) {
     const GradInput& input = (*options.inputs)[at];
     walk.captures.push_back(edge_of(input, at, "backward"));
+    walk.asked_for.push_back(input.is_edge() ? Tensor() : input.tensor());
     if (!input.is_edge() && !input.tensor().is_leaf()) input.tensor().retain_grad();
   }
   warn_of_ring(options.create_graph);

@@ -20,6 +20,33 @@ Bytes reach_of(const Tensor& tensor) {
   return {impl.offset * size, (impl.offset + count) * size};
 }
 
+// Whether two elements may lie at one place.
+bool overlaps_itself(const Tensor& tensor) {
+  const TensorImpl& impl = *tensor.impl();
+  bool nested = true;  // as they stand, which they nearly always do
+  int64_t reach = 1;
+  for (size_t at = impl.sizes.size(); at-- > 0;) {
+    if (impl.sizes[at] == 0) return false;
+    if (impl.sizes[at] == 1) continue;
+    nested &= impl.strides[at] >= reach;
+    reach = impl.strides[at] * impl.sizes[at];
+  }
+  if (nested) return false;
+  std::vector<std::pair<int64_t, int64_t>> dims;  // stride and size
+  for (size_t at = 0; at < impl.sizes.size(); ++at)
+    if (impl.sizes[at] > 1) dims.emplace_back(impl.strides[at], impl.sizes[at]);
+  std::sort(dims.begin(), dims.end());
+  reach = 1;
+  for (const auto& [stride, size] : dims) {
+    if (stride < reach) return true;
+    reach = stride * size;
+  }
+  return false;
+}
+
+// What stands for the class of an input that is written and overlaps no other, but itself.
+int32_t itself(size_t at) { return -1 - static_cast<int32_t>(at); }
+
 // By tensor: the first of its class. `get(position)` gives a tensor.
 template <typename Get>
 std::vector<int32_t> classes_of(size_t count, const std::vector<bool>& written, Get get) {
@@ -42,6 +69,8 @@ std::vector<int32_t> classes_of(size_t count, const std::vector<bool>& written, 
         name = std::min(name, static_cast<int32_t>(ranges[last].second));
       }
       for (size_t at = first; at < last; ++at) class_of[ranges[at].second] = name;
+      if (size_t only = ranges[first].second; last == first + 1 && written[only] && overlaps_itself(get(only)))
+        class_of[only] = itself(only);
     }
   }
   return class_of;
@@ -65,9 +94,11 @@ std::vector<int32_t> AliasGuard::classes_now(const Frame& frame) const {
 
 bool AliasGuard::check(const Frame& frame) const {
   if (inputs_.empty()) return true;
-  // Nearly always no two inputs share a storage, of which one is written: seen without looking at ranges.
+  // Nearly always no two inputs share a storage, of which one is written, and none overlaps itself: seen without
+  // looking at ranges.
   bool shared = false;
   auto storage = [&](size_t at) { return frame.at(inputs_[at]).impl()->storage.get(); };
+  for (size_t write : writes_) shared |= overlaps_itself(frame.at(inputs_[write]));
   constexpr size_t kFewWrites = 2;
   if (writes_.size() <= kFewWrites) {
     for (size_t write : writes_) {
@@ -88,6 +119,7 @@ std::optional<AliasGuard::Difference> AliasGuard::difference(const Frame& frame)
   for (size_t at = 0; at < now.size(); ++at) {
     if (now[at] == class_of_[at]) continue;
     bool overlap_now = now[at] != static_cast<int32_t>(at);
+    if (now[at] == itself(at) || class_of_[at] == itself(at)) return Difference{at, at, now[at] == itself(at)};
     return Difference{static_cast<size_t>(overlap_now ? now[at] : class_of_[at]), at, overlap_now};
   }
   return std::nullopt;

@@ -25,13 +25,14 @@ class AliasGuard {
   AliasGuard(std::vector<InputRef> inputs, const std::vector<bool>& written, std::span<const Tensor> now);
 
   bool check(const Frame& frame) const;
-  // The inputs of a pair that overlaps where it did not, or the other way round; by position.
+  // The inputs of a pair that overlaps where it did not, or the other way round; by position. One that overlaps itself
+  // is both.
   struct Difference {
     size_t first, second;
     bool overlap_now;
   };
   std::optional<Difference> difference(const Frame& frame) const;
-  // Whether an input that is written overlaps another one.
+  // Whether an input that is written overlaps another one, or itself.
   bool any_overlap() const { return any_overlap_; }
   // The inputs of each class of more than one, by position.
   std::vector<std::vector<size_t>> classes() const;
@@ -43,7 +44,7 @@ class AliasGuard {
   std::vector<InputRef> inputs_;   // empty: nothing is written
   std::vector<bool> written_;      // by input
   std::vector<size_t> writes_;     // positions of those that are written
-  std::vector<int32_t> class_of_;  // by input: the first input of its class
+  std::vector<int32_t> class_of_;  // by input: the first input of its class, or -1 - the input itself
   bool any_overlap_ = false;
 };
 

@@ -120,10 +120,15 @@ std::vector<Reason> Guards::failures(Frame frame) const {
   for (size_t at = 0; at < grad_modes_.size(); ++at)
     if (frame.grad_modes[first_grad_mode_ + at] != grad_modes_[at])
       found.push_back({fmt::format("what ran at the break left grad mode {}", grad_modes_[at] ? "off" : "on")});
-  if (auto difference = aliases_.difference(frame))
-    found.push_back({fmt::format("{} and {} {}", input_name(aliases_.input(difference->first)),
-                                 input_name(aliases_.input(difference->second)),
-                                 difference->overlap_now ? "overlap in memory" : "do not overlap in memory")});
+  if (auto difference = aliases_.difference(frame)) {
+    std::string first = input_name(aliases_.input(difference->first));
+    if (difference->first == difference->second)
+      found.push_back(
+          {fmt::format("elements of {} {} in memory", first, difference->overlap_now ? "overlap" : "do not overlap")});
+    else
+      found.push_back({fmt::format("{} and {} {} in memory", first, input_name(aliases_.input(difference->second)),
+                                   difference->overlap_now ? "overlap" : "do not overlap")});
+  }
   for (graph::SizeGuards::Failure& failure :
        sizes_.failures(frame.all_inputs(), frame.numbers.span(), {frame.symbols.begin(), frame.symbols.end()}))
     found.push_back({std::move(failure.text), failure.site});

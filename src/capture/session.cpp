@@ -1,5 +1,6 @@
 #include "session.h"
 
+#include "autograd/recorded_call.h"
 #include "outside.h"
 
 #include <tenon/autograd/grad_mode.h>
@@ -91,7 +92,6 @@ void Session::start_recorder() {
   written_.clear();
   calls_.clear();
   made_before_ = made_.size();
-  used_before_.merge(used_);
   used_.clear();
   recorder_->unknown = [this](const Tensor& tensor) {
     know(tensor);
@@ -479,8 +479,10 @@ std::vector<Tensor> Session::live_bases(std::span<const Tensor> kept) {
          recipe = recipes_.find(base.impl()))
       base = recipe->second.source;
     if (!origins_.contains(base.impl())) add(base);
-    // A view that was made before its base changed its nature must not be made anew.
-    if (std::any_of(kept.begin(), kept.end(), [&](const Tensor& each) { return each.is_same_storage(tensor); }))
+    // A view that was made before its base changed its nature must not be made anew, nor one that others were computed
+    // from: a gradient with respect to it leads through it.
+    if ((tensor.requires_grad() && used_.contains(tensor.impl())) ||
+        std::any_of(kept.begin(), kept.end(), [&](const Tensor& each) { return each.is_same_storage(tensor); }))
       add(tensor);
   });
   std::sort(bases.begin(), bases.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
@@ -570,11 +572,6 @@ size_t Session::hand_over(End end, size_t registers, size_t tensors, std::string
 // value, all that was computed from it so far should have been another segment.
 void Session::separate(const Tensor& fake) const {
   if (!fake.requires_grad() || origins_.contains(fake.impl())) return;
-  TENON_CHECK(
-      !used_before_.contains(fake.impl()),
-      "[compile] the function looks at the gradient of a view {} that it made before a graph break, and computed "
-      "with before it: look at it before the break, or at the tensor that it is a view of",
-      fake.description());
   if (recorder_->find(fake) == graph::kNoValue) return;
   size_t made = 0;
   while (made < made_.size() && made_[made].first.address() != fake.impl()) ++made;
@@ -627,9 +624,25 @@ std::vector<Tensor> Session::act_on(std::string why, std::span<const Tensor> ten
   return act(std::move(why), tensors, std::move(action), Keep::Operands);
 }
 
+// Views of a view are, like it, views of what it looks into: what becomes of it does not concern them. An argument that
+// is a view has a fake that is none, and the views that the function made of it look into that.
+void Session::set_views_free(const Tensor& fake) const {
+  auto origin = origins_.find(fake.impl());
+  if (origin == origins_.end()) return;
+  const autograd::AutogradMeta* real = autograd::meta_of(real_at(origin->second.second));
+  if (!real || !real->view) return;
+  for (const auto& [made, op] : made_)
+    if (Ref<TensorImpl> alive = made.lock()) {
+      autograd::AutogradMeta* meta = autograd::meta_of(Tensor(std::move(alive)));
+      if (meta && meta->view && meta->view->base.is(fake)) meta->view.reset();
+    }
+}
+
 std::vector<Tensor> Session::effect(core::Effect effect) {
   if (effect.watches_gradients)
     for (const Tensor& tensor : effect.tensors) separate(tensor);
+  if (effect.spares_views)
+    for (const Tensor& tensor : effect.tensors) set_views_free(stand_in(tensor));
   return act(effect.why, effect.tensors, std::move(effect.action),
              effect.spares_views ? Keep::AndTheirViews : Keep::Operands);
 }
@@ -709,7 +722,8 @@ void Session::call_between(std::string why, dispatch::Call& call) {
 }
 
 std::vector<Tensor> Session::run_walk(const autograd::Walk& walk) {
-  auto find = [&](const autograd::Edge& edge) {
+  auto find = [&](const std::vector<autograd::Edge>& edges, const std::vector<Tensor>& tensors, size_t at) {
+    const autograd::Edge& edge = edges[at];
     Tensor found;
     auto look = [&](const Tensor& tensor) {
       if (found.defined() || !tensor.requires_grad()) return;
@@ -727,15 +741,18 @@ std::vector<Tensor> Session::run_walk(const autograd::Walk& walk) {
     // A view that was made before the last break is known by how it was made.
     for (const auto& [made, op] : made_)
       if (Ref<TensorImpl> alive = made.lock()) look(Tensor(std::move(alive)));
+    // One from outside that nothing has looked at so far.
+    if (!found.defined() && at < tensors.size() && tensors[at].defined() && !tensors[at].is_fake())
+      found = stand_in(tensors[at]);
     if (!found.defined())
       throw GraphBreak("backward() starts from, or asks for, a tensor that the capture does not know");
     return found;
   };
   std::vector<Tensor> given;
-  for (const autograd::Edge& root : walk.roots) given.push_back(find(root));
+  for (size_t at = 0; at < walk.roots.size(); ++at) given.push_back(find(walk.roots, walk.started_from, at));
   for (const Tensor& gradient : walk.gradients) given.push_back(stand_in(gradient));
-  for (const autograd::Edge& edge : walk.captures) {
-    given.push_back(find(edge));
+  for (size_t at = 0; at < walk.captures.size(); ++at) {
+    given.push_back(find(walk.captures, walk.asked_for, at));
     if (recipes_.contains(given.back().impl())) separate(given.back());
   }
   size_t roots = walk.roots.size();

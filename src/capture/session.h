@@ -4,7 +4,7 @@
 // session hands the graph to its owner, which runs it on the real tensors behind the fakes (or, where this path was
 // taken before, knows the results already), and goes on recording into the next segment's graph. A fake that lives on
 // is an input of that graph; a view is made anew there from the tensor that it looks into, so that writing to either
-// still shows in the other.
+// still shows in the other, unless gradients may lead through it: then it is an input, too.
 #pragma once
 
 #include "core/effects.h"
@@ -171,6 +171,7 @@ class Session {
   void call_between(std::string why, dispatch::Call& call);
   // Sees to it that nothing of this segment is computed from the tensor; of an earlier one it must not be.
   void separate(const Tensor& fake) const;
+  void set_views_free(const Tensor& fake) const;
   void break_early();
   std::vector<Tensor> live_bases(std::span<const Tensor> kept);
   Scalar read_item(const Tensor& tensor);
@@ -200,7 +201,6 @@ class Session {
   size_t segment_ = 0;                                             // how many ended already
   size_t made_before_ = 0;                                         // of `made_`, by segments that ended
   std::unordered_set<const TensorImpl*> used_;                     // views that calls of this segment were given
-  std::unordered_set<const TensorImpl*> used_before_;              // the same of segments that ended
   std::vector<size_t> calls_;  // of the segment: how many nodes there were when each call of an operator began
   std::vector<Marked> marks_;
   std::set<size_t> returned_;                   // inputs that results show

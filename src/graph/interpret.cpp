@@ -114,6 +114,9 @@ class Interpreter {
     }
     const auto& checks = graph_.env->deferred_checks();
     checked_.resize(checks.size());
+    if (!checks.empty() && awaited_.empty())
+      for (const Node& each : graph_.nodes)
+        for (const Binding& binding : each.binds) awaited_.insert(binding.symbol);
     for (size_t at = 0; at < checks.size(); ++at) {
       if (checked_[at] || !is_bound(checks[at].condition)) continue;
       checked_[at] = true;
@@ -122,9 +125,10 @@ class Interpreter {
     }
   }
 
+  // (What this graph binds counts as backed, too, once it has run.)
   bool is_bound(sym::Expr condition) const {
     for (int32_t id : sym::symbols_of(condition))
-      if (!graph_.env->is_backed(id) && !bound_.contains(id)) return false;
+      if ((!graph_.env->is_backed(id) || awaited_.contains(id)) && !bound_.contains(id)) return false;
     return true;
   }
 
@@ -133,7 +137,8 @@ class Interpreter {
   std::vector<Tensor> tensors_;
   std::vector<std::vector<ValueId>> last_uses_;
   std::vector<int64_t> symbols_;  // by id; empty: symbolic numbers stay as they are
-  std::set<int32_t> bound_;       // unbacked symbols that have a value by now
+  std::set<int32_t> awaited_;     // symbols that nodes of the graph bind, if there are checks
+  std::set<int32_t> bound_;       // those of them that have a value by now
   std::vector<bool> checked_;     // by deferred check
   size_t next_seed_ = 0;
 };

@@ -94,6 +94,10 @@ Geometry view_geometry(const Arguments& arguments) {
   const Tensor& self = arguments.tensor("self");
   SymInts shape = complete_shape(arguments["size"].sym_ints(), self.numel(), "view");
   std::optional<SymInts> strides = view_strides(self.sym_sizes(), self.sym_strides(), shape);
+  if (!strides && std::any_of(shape.begin(), shape.end(), [](const SymInt& size) { return !size.hint(); }))
+    throw DataDependentError(
+        fmt::format("[view] whether {} with strides {} can be viewed as {} depends on data: use reshape",
+                    self.description(), str(self.sym_strides()), str(shape)));
   TENON_CHECK(strides, "[view] {} with strides {} cannot be viewed as {}: use reshape", self.description(),
               str(self.sym_strides()), str(shape));
   return {shape, *strides, self.sym_storage_offset()};

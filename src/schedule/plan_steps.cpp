@@ -222,12 +222,17 @@ class Planner {
     plan_->steps.push_back(runtime::EvaluateStep{static_cast<size_t>(phase)});
     const std::vector<sym::Guard>& checks = graph_.env->deferred_checks();
     checked_.resize(checks.size());
+    // (What the graph binds may count as backed, too: it may have run before.)
+    if (!checks.empty() && awaited_.empty())
+      for (const Node& each : graph_.nodes)
+        for (const graph::Binding& binding : each.binds) awaited_.insert(binding.symbol);
+    auto is_known = [&](int32_t id) {
+      return bound_in_.contains(id) || (graph_.env->is_backed(id) && !awaited_.contains(id));
+    };
     for (size_t at = 0; at < checks.size(); ++at) {
       if (checked_[at]) continue;
       std::vector<int32_t> symbols = sym::symbols_of(checks[at].condition);
-      if (!std::all_of(symbols.begin(), symbols.end(),
-                       [&](int32_t id) { return graph_.env->is_backed(id) || bound_in_.contains(id); }))
-        continue;
+      if (!std::all_of(symbols.begin(), symbols.end(), is_known)) continue;
       checked_[at] = true;
       // As it was asked: what was learnt from it must not answer it.
       plan_->steps.push_back(runtime::CheckStep{exact_expr(checks[at].condition), checks[at]});
@@ -358,6 +363,7 @@ class Planner {
   size_t launched_ = 0;
   int phases_ = 0;                             // how many times symbols were bound
   std::unordered_map<int32_t, int> bound_in_;  // by unbacked symbol
+  std::set<int32_t> awaited_;                  // symbols that nodes bind, if there are checks
   std::vector<bool> checked_;                  // by deferred check
 };
 

@@ -190,11 +190,15 @@ void ExprPool::State::propagate(Expr form, Range bound) {
 
 bool ExprPool::State::solve(Expr linear, int64_t value) {
   Sum sum = decompose(linear);
+  // A symbol may become an expression of others that are known by the time that it is.
+  auto known_at = [&](int32_t id) { return symbols[static_cast<size_t>(id)].from_data ? id : -1; };
+  int32_t last = -1;
+  for (int32_t id : symbols_of(linear)) last = std::max(last, known_at(id));
   const Term* best = nullptr;
   for (const Term& term : sum.terms) {
     if (!term.monomial.is_symbol() || (term.coefficient != 1 && term.coefficient != -1)) continue;
     int32_t id = term.monomial.symbol_id();
-    if (best != nullptr && best->monomial.symbol_id() > id) continue;
+    if (known_at(id) < last || (best != nullptr && best->monomial.symbol_id() > id)) continue;
     bool elsewhere = false;
     for (const Term& other : sum.terms) {
       if (&other == &term || other.monomial.node()->newest_symbol < id) continue;

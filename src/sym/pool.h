@@ -81,7 +81,8 @@ struct ExprPool::State {
     std::string name;
     Range range;
     Expr expr;
-    bool size = false;  // see mark_size
+    bool size = false;       // see mark_size
+    bool from_data = false;  // known only once a program has come to it, in the order of ids; others are from the start
   };
   struct NodeHash {
     size_t operator()(const ExprNode* node) const { return node->hash; }

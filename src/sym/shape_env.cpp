@@ -47,6 +47,7 @@ Expr ShapeEnv::create(Kind kind, std::string prefix, std::optional<int64_t> hint
   hints_.push_back(hint.value_or(0));
   backed_.push_back(hint.has_value());
   from_data_.push_back(!hint.has_value());
+  PoolAccess::state(*pool_).symbols[static_cast<size_t>(symbol.symbol_id())].from_data = !hint.has_value();
   sources_.push_back(std::move(source));
   kinds_.push_back(kind);
   return symbol;

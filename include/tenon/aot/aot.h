@@ -76,8 +76,9 @@ struct JointGraph {
   std::vector<bool> outputs_kept;   // by forward output: backward keeps it in eager too
   // By forward output: the tangents whose gradients eager computes from it, so that it may not be changed before then.
   std::vector<std::vector<int32_t>> needed_by;
-  std::vector<bool> read;            // by primal: whether gradients are computed from it
-  size_t forward_outputs = 0;        // mutated inputs first, then values
+  std::vector<std::vector<int32_t>> primals_needed_by;  // the same by primal
+  std::vector<bool> read;                               // by primal: whether gradients are computed from it
+  size_t forward_outputs = 0;                           // mutated inputs first, then values
   std::vector<int32_t> mutated;      // inputs that are written; forward output i is the new value of input mutated[i]
   std::vector<std::string> writers;  // by mutated input: the operator that autograd saw write to it; empty: none did
   std::vector<OutputPlan> outputs;   // results of the captured function

@@ -58,9 +58,10 @@ inline std::vector<Tensor> grad(std::initializer_list<Tensor> outputs, std::init
 // One walk, as the engine runs it.
 struct Walk {
   std::vector<Edge> roots;
-  std::vector<Tensor> gradients;  // one per root, defined
-  std::vector<Edge> captures;     // gradients to hand back; empty: all leaves accumulate
-  bool accumulate = false;        // with captures that are leaves: add to their `grad` instead
+  std::vector<Tensor> gradients;                // one per root, defined
+  std::vector<Edge> captures;                   // gradients to hand back; empty: all leaves accumulate
+  std::vector<Tensor> started_from, asked_for;  // the tensors of `roots` and `captures`, where they are known
+  bool accumulate = false;                      // with captures that are leaves: add to their `grad` instead
   bool retain_graph = false;
   bool create_graph = false;
 };

@@ -26,6 +26,19 @@ TEST(GradientsBetweenResults, grad_of_one_with_respect_to_another) {
   });
 }
 
+TEST(GradientsBetweenResults, what_is_asked_for_twice_is_one_tensor) {
+  on_all_backends([](auto&& compiled) {
+    auto f = compiled(chained);
+    for (int call = 0; call < 2; ++call) {
+      Tensor x = full({3}, 0.5f).set_requires_grad(), w = full({3}, 0.7f).set_requires_grad();
+      auto [y, z, v] = f(x, w);
+      std::vector<Tensor> found = autograd::grad({z.sum()}, {y, x, y, x});
+      EXPECT_TRUE(found[0].is_same_storage(found[2]));
+      EXPECT_TRUE(found[1].is_same_storage(found[3]));
+    }
+  });
+}
+
 TEST(GradientsBetweenResults, retained_gradients) {
   on_all_backends([](auto&& compiled) {
     both_ways(chained, compiled(chained), [](auto&& f, int64_t n) {

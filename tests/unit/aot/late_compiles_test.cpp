@@ -45,6 +45,28 @@ TEST(LateCompiles, a_size_from_data_takes_other_values) {
       }
 }
 
+// Two numbers of rows that must agree: the first is known before the second is, and is not to be had from it.
+TEST(LateCompiles, a_size_from_data_that_must_agree_with_a_later_one) {
+  auto function = [](Tensor x) {
+    Tensor mask = x.select(1, 0) > 0, chosen = index_select(x, 0, mask.nonzero().squeeze(1));
+    SymInt count = mask.sum().item<SymInt>();
+    return std::tuple(chosen / x.slice(0, 0, count).exp(), chosen);
+  };
+  for (const char* backend : {"inductor", "aot_eager", "eager"}) {
+    auto f = compile(function, {.dynamic = Dynamic::On,
+                                .backend = backend,
+                                .capture_scalar_outputs = true,
+                                .capture_dynamic_output_shape_ops = true});
+    for (int64_t above : {2, 4, 3}) {
+      Tensor x = (arange(10).view({5, 2}) - 2 * (5 - above) + 1).to(kFloat32);
+      auto [quotient, chosen] = function(x);
+      auto [got_quotient, got_chosen] = f(x);
+      EXPECT_TRUE(same_bits(got_chosen, chosen)) << got_chosen << chosen;
+      EXPECT_LT(difference(got_quotient, quotient), 1e-6);
+    }
+  }
+}
+
 TEST(LateCompiles, nonzero_rows) {
   auto function = [](Tensor x, Tensor mask) {
     Tensor rows = mask.nonzero().squeeze(1);

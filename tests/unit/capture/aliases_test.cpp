@@ -201,6 +201,27 @@ TEST_P(Aliases, gradients_where_a_written_argument_shares_with_another) {
   for (int64_t by : {1, 1, 2}) EXPECT_TRUE(same_bits(gradient(f, by), gradient(function, by)));
 }
 
+// Elements that share a place are one element, however they are reached.
+TEST_P(Aliases, an_argument_that_overlaps_itself) {
+  auto f = [](Tensor x) {
+    Tensor first = x.select(0, 0);
+    first.mul_(0.5);
+    return std::tuple(x * 2, first);
+  };
+  auto compiled = compile(f, {.backend = GetParam()});
+  for (int call = 0; call < 4; ++call) {
+    SCOPED_TRACE(call);
+    Tensor a = full({1}, 3.0), b = full({1}, 3.0), c = ones({4}), d = ones({4});
+    bool overlaps = call % 2 == 0;  // and then it does not, and the other way round
+    auto [all, first] = f(overlaps ? a.expand({4}) : c);
+    auto [got_all, got_first] = compiled(overlaps ? b.expand({4}) : d);
+    EXPECT_TRUE(same_bits(got_all, all));
+    EXPECT_TRUE(same_bits(got_first, first));
+    EXPECT_TRUE(same_bits(b, a));
+    EXPECT_TRUE(same_bits(d, c));
+  }
+}
+
 TEST_P(Aliases, many_arguments) {
   auto function = [](std::vector<Tensor> all) {
     for (size_t at = 0; at + 1 < all.size(); ++at) all[at].add_(all[at + 1]);

@@ -94,6 +94,23 @@ TEST_P(Effects, a_view_made_before_its_base_became_a_leaf) {
   }
 }
 
+// Views of a view are views of what it looks into: they may be written, whatever becomes of it.
+TEST_P(Effects, a_view_of_an_argument_that_is_a_view_and_becomes_a_leaf) {
+  auto f = [](Tensor x) {
+    Tensor column = x.select(1, -1);
+    x.set_requires_grad();
+    return column.sin_();
+  };
+  auto compiled = compile(f, {.backend = GetParam()});
+  for (int call = 0; call < 2; ++call) {
+    Tensor a = arange(8, kFloat32).view({4, 2}).clone(), b = a.clone();
+    Tensor expected = f(a.slice(0, 0, 4, 2)), got = compiled(b.slice(0, 0, 4, 2));
+    EXPECT_LT(testing::difference(got, expected), 1e-6);
+    EXPECT_LT(testing::difference(b, a), 1e-6);
+    EXPECT_EQ(got.requires_grad(), expected.requires_grad());
+  }
+}
+
 TEST_P(Effects, grad_of_a_value_of_the_same_graph) {
   auto function = [](Tensor x) {
     Tensor y = x * x;

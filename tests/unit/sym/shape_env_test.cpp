@@ -160,6 +160,21 @@ TEST_F(ShapeEnvTest, ABackedNumberStaysBackedWhenAnUnbackedOneIsOlder) {
   EXPECT_EQ(int64_t(n), 8);
 }
 
+// A program comes to what data says in the order of these numbers: what is known later says nothing about the first.
+TEST_F(ShapeEnvTest, ANumberFromDataIsNotSolvedForByALaterOne) {
+  auto simple = [&](const SymInt& number) { return env->pool().simplify(number.expr()).str(); };
+  SymInt first = env->create_unbacked({0, 100}), second = env->create_unbacked({0, 100});
+  env->check((first == max(second, 3)).expr(), "");
+  EXPECT_EQ(simple(first), first.str());
+  SymInt third = env->create_unbacked({0, 100}), size = env->create_size(9, "late");
+  env->check((third == first + 2).expr(), "");
+  EXPECT_EQ(simple(third), (first + 2).str());
+  SymInt fourth = env->create_unbacked({0, 100});
+  env->check((size == fourth * 1).expr(), "");
+  EXPECT_EQ(simple(fourth), size.str());
+  EXPECT_EQ(simple(size), size.str());
+}
+
 TEST_F(ShapeEnvTest, FalseChecksAreErrors) {
   SymInt n = env->create_size(8, "size 0 of argument x"), u = env->create_unbacked({0, 3});
   env->check((n <= 9).expr(), "at most nine");
