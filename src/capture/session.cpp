@@ -652,6 +652,7 @@ std::vector<Tensor> Session::act(std::string why, std::span<const Tensor> tensor
   std::vector<Tensor> operands;
   for (const Tensor& tensor : tensors) operands.push_back(stand_in(tensor));
   size_t added = finish(Act{std::move(action), autograd::grad_enabled()}, operands, std::move(why), keep);
+  items_.clear();  // it may have written to anything
   grad_modes.push_back(frame_.grad_modes[grad_modes.size()]);
   autograd::set_grad_enabled(grad_modes.back());
   std::vector<Tensor> results;

@@ -12,6 +12,7 @@
 #include <tenon/core/tensor.h>
 
 #include <functional>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -32,6 +33,23 @@ using EffectInterceptor = std::function<std::vector<Tensor>(Effect effect)>;
 // Null where effects simply happen.
 inline const EffectInterceptor* effect_interceptor() {
   return support::thread_context.get<const EffectInterceptor>(support::ContextSlot::EffectInterceptor);
+}
+
+// For what an object of the program does to itself and to tensors that it holds. Inside a capture, makes `action` an
+// effect of the compiled function, so that it happens at every call, and says true; elsewhere false, and the caller
+// goes on. `alive` expires with the object.
+inline bool is_taken_as_effect(const char* why, std::weak_ptr<const void> alive, std::function<void()> action) {
+  const EffectInterceptor* instead = effect_interceptor();
+  if (instead == nullptr) return false;
+  (*instead)({why, {}, [why, alive = std::move(alive), action = std::move(action)](std::span<const Tensor>) {
+                TENON_CHECK(!alive.expired(),
+                            "[compile] {}: the object that did so when the function was captured is gone; make it "
+                            "outside of the function, and keep it as long as the function is called",
+                            why);
+                action();
+                return std::vector<Tensor>();
+              }});
+  return true;
 }
 
 }  // namespace tenon::core

@@ -2,6 +2,7 @@
 #include <tenon/generated/ops.h>
 #include <tenon/nn/module.h>
 
+#include "core/effects.h"
 #include "support/origin.h"
 
 #include <cxxabi.h>
@@ -274,7 +275,10 @@ Tensor Module::after(const Tensor& input, Tensor output) const {
 }
 
 void Module::zero_grad() const {
-  for (const Tensor& tensor : parameters()) tensor.set_grad(Tensor());
+  auto forget = [list = parameters()] {
+    for (const Tensor& tensor : list) tensor.set_grad(Tensor());
+  };
+  if (!core::is_taken_as_effect("a module forgets gradients", state_, forget)) forget();
 }
 
 }  // namespace tenon::nn

@@ -2,13 +2,20 @@
 #include <tenon/generated/ops.h>
 #include <tenon/nn/utils.h>
 
+#include "core/effects.h"
+
 namespace tenon::nn {
 namespace {
 
 std::vector<Tensor> gradients(const std::vector<Tensor>& parameters) {
-  std::vector<Tensor> found;
-  for (const Tensor& parameter : parameters)
-    if (Tensor gradient = parameter.grad(); gradient.defined()) found.push_back(gradient);
+  auto read = [](std::span<const Tensor> tensors) {
+    std::vector<Tensor> found;
+    for (const Tensor& tensor : tensors) found.push_back(tensor.grad());
+    return found;
+  };
+  const core::EffectInterceptor* instead = core::effect_interceptor();
+  std::vector<Tensor> found = instead ? (*instead)({"gradients are read", parameters, read}) : read(parameters);
+  std::erase_if(found, [](const Tensor& gradient) { return !gradient.defined(); });
   return found;
 }
 

@@ -3,6 +3,7 @@
 #include <tenon/autograd/grad_mode.h>
 #include <tenon/generated/ops.h>
 
+#include "core/effects.h"
 #include "optim/checks.h"
 
 #include <cmath>
@@ -162,6 +163,10 @@ std::pair<double, LBFGS::Point> LBFGS::search(const std::function<Tensor()>& eva
 }
 
 Tensor LBFGS::step(const std::function<Tensor()>& evaluate) {
+  // The function may read the arguments of the compiled function, which are not there when the graph has ended.
+  TENON_CHECK(!core::effect_interceptor(),
+              "[LBFGS] step() cannot be part of a compiled function: compile what computes the loss instead, and call "
+              "it in the function that step() is given");
   NoGrad off;
   const LBFGSOptions& o = options_[0];
   const int64_t most = o.max_eval > 0 ? o.max_eval : o.max_iter * 5 / 4;

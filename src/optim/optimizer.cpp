@@ -1,5 +1,7 @@
 #include <tenon/optim/optimizer.h>
 
+#include "core/effects.h"
+
 #include <tenon/autograd/grad_mode.h>
 #include <tenon/generated/ops.h>
 
@@ -30,6 +32,7 @@ void Optimizer::check_lr(double lr) const {
 }
 
 void Optimizer::step() {
+  if (core::is_taken_as_effect("an optimizer steps", alive_, [this] { step(); })) return;
   NoGrad off;
   size_t at = 0;
   for (size_t group = 0; group < group_sizes_.size(); ++group)
@@ -43,6 +46,7 @@ void Optimizer::step() {
 }
 
 void Optimizer::zero_grad(bool set_to_none) {
+  if (core::is_taken_as_effect("an optimizer forgets gradients", alive_, [=, this] { zero_grad(set_to_none); })) return;
   NoGrad off;
   for (const Tensor& parameter : parameters_) {
     Tensor gradient = parameter.grad();
@@ -75,6 +79,7 @@ double Optimizer::lr(size_t group) const {
 
 void Optimizer::set_lr(size_t group, double lr) {
   check_lr(lr);
+  if (core::is_taken_as_effect("a learning rate is set", alive_, [=, this] { set_lr(group, lr); })) return;
   TENON_CHECK_INDEX(group < groups(), "[{}] expected a group below {}, got {}", name_, groups(), group);
   visit_options(group, [&](const char* name, double& value) {
     if (std::strcmp(name, "lr") == 0) value = lr;

@@ -1,5 +1,7 @@
 #include <tenon/optim/schedulers.h>
 
+#include "core/effects.h"
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -7,6 +9,8 @@
 
 namespace tenon::optim {
 namespace {
+
+constexpr const char* kSteps = "a scheduler steps";
 
 double real(int64_t number) { return static_cast<double>(number); }
 // From 1 at 0 to 0 at 1, along half a cosine.
@@ -23,6 +27,7 @@ void Scheduler::apply() {
 }
 
 void Scheduler::step() {
+  if (core::is_taken_as_effect(kSteps, alive_, [this] { step(); })) return;
   ++steps_;
   apply();
 }
@@ -195,6 +200,7 @@ bool ReduceLROnPlateau::improves(double measure) const {
 }
 
 void ReduceLROnPlateau::step(double measure) {
+  if (core::is_taken_as_effect(kSteps, alive_, [=, this] { step(measure); })) return;
   if (improves(measure)) {
     best_ = measure;
     bad_ = 0;
@@ -228,6 +234,7 @@ SequentialLR::SequentialLR(Optimizer& optimizer, std::vector<std::shared_ptr<Sch
 }
 
 void SequentialLR::step() {
+  if (core::is_taken_as_effect(kSteps, alive_, [this] { step(); })) return;
   ++steps_;
   auto at = static_cast<size_t>(std::upper_bound(milestones_.begin(), milestones_.end(), steps_) - milestones_.begin());
   Scheduler& active = *schedulers_[at];
@@ -246,6 +253,7 @@ ChainedScheduler::ChainedScheduler(std::vector<std::shared_ptr<Scheduler>> sched
   TENON_CHECK_VALUE(!schedulers_.empty(), "[ChainedScheduler] expected at least one scheduler");
 }
 void ChainedScheduler::step() {
+  if (core::is_taken_as_effect(kSteps, alive_, [this] { step(); })) return;
   for (const auto& scheduler : schedulers_) scheduler->step();
 }
 

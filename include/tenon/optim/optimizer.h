@@ -21,7 +21,8 @@
 //   other.add_group({ones({3}).set_requires_grad()}, {});
 //   other.load_state_dict(state);                    // goes on where `adam` is
 //
-// Optimizers change the parameters themselves, in place and without history.
+// Optimizers change the parameters themselves, in place and without history. In a compiled function they break the
+// graph: step() and zero_grad() happen at every call, with the rates and states of that call.
 #pragma once
 
 #include <tenon/core/tensor.h>
@@ -29,6 +30,7 @@
 
 #include <array>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -82,8 +84,9 @@ class Optimizer {
 
   const char* name_;
   std::vector<Tensor> parameters_;
-  std::vector<State> states_;        // of each parameter
-  std::vector<size_t> group_sizes_;  // parameters of each group
+  std::vector<State> states_;                                           // of each parameter
+  std::vector<size_t> group_sizes_;                                     // parameters of each group
+  std::shared_ptr<const char> alive_ = std::make_shared<const char>();  // for compiled functions, which outlive it
 };
 
 // With options of one type for each group.

@@ -13,6 +13,8 @@
 //   halves.load_state_dict(state);
 //   optim::Scheduler& any = halves;
 //
+// In a compiled function, step() happens at every call.
+//
 // A rule changes the rate that is there, so that several of them multiply: one for warming up, one for the way down.
 #pragma once
 
@@ -25,6 +27,7 @@ namespace tenon::optim {
 class Scheduler {
  public:
   virtual ~Scheduler() = default;
+  Scheduler(const Scheduler&) = delete;
 
   void step();
   int64_t steps() const { return steps_; }
@@ -45,6 +48,7 @@ class Scheduler {
   Optimizer& optimizer_;
   std::vector<double> initial_;  // of each group
   int64_t steps_ = 0;
+  std::shared_ptr<const char> alive_ = std::make_shared<const char>();
 
  private:
   friend class SequentialLR;
@@ -225,6 +229,7 @@ struct PlateauOptions {
 class ReduceLROnPlateau {
  public:
   ReduceLROnPlateau(Optimizer& optimizer, const PlateauOptions& options = {});
+  ReduceLROnPlateau(const ReduceLROnPlateau&) = delete;
   void step(double measure);
 
  private:
@@ -234,6 +239,7 @@ class ReduceLROnPlateau {
   PlateauOptions options_;
   double best_;
   int64_t bad_ = 0, resting_ = 0;
+  std::shared_ptr<const char> alive_ = std::make_shared<const char>();
 };
 
 // One scheduler after the other: the next begins at its milestone. And several at once.
@@ -249,21 +255,25 @@ class SequentialLR {
  public:
   SequentialLR(Optimizer& optimizer, std::vector<std::shared_ptr<Scheduler>> schedulers,
                std::vector<int64_t> milestones);
+  SequentialLR(const SequentialLR&) = delete;
   void step();
 
  private:
   std::vector<std::shared_ptr<Scheduler>> schedulers_;
   std::vector<int64_t> milestones_;
   int64_t steps_ = 0;
+  std::shared_ptr<const char> alive_ = std::make_shared<const char>();
 };
 
 class ChainedScheduler {
  public:
   explicit ChainedScheduler(std::vector<std::shared_ptr<Scheduler>> schedulers);
+  ChainedScheduler(const ChainedScheduler&) = delete;
   void step();
 
  private:
   std::vector<std::shared_ptr<Scheduler>> schedulers_;
+  std::shared_ptr<const char> alive_ = std::make_shared<const char>();
 };
 
 }  // namespace tenon::optim
