@@ -1,6 +1,7 @@
 #include "runtime_symbols.h"
 
 #include "bounds.h"
+#include "support/log_gamma.h"
 
 #include <atomic>
 #include <cmath>
@@ -18,7 +19,7 @@
 // clang-format off
 #define TENON_UNARY_LANES(X) \
   X(sin) X(cos) X(tan) X(asin) X(acos) X(atan) X(sinh) X(cosh) X(tanh) \
-  X(asinh) X(acosh) X(atanh) X(erf) X(exp) X(exp2) X(expm1) X(log) X(log2) \
+  X(asinh) X(acosh) X(atanh) X(erf) X(erfc) X(exp) X(exp2) X(expm1) X(log) X(log2) \
   X(log10) X(log1p)
 // clang-format on
 #define TENON_BINARY_LANES(X) X(pow) X(atan2) X(fmod)
@@ -43,6 +44,13 @@ TENON_UNARY_LANES(TENON_DEFINE_UNARY)
 TENON_BINARY_LANES(TENON_DEFINE_BINARY)
 #undef TENON_DEFINE_UNARY
 #undef TENON_DEFINE_BINARY
+
+static void tenon_lanes_lgamma_f32(float* out, const float* a, const float*, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) out[i] = static_cast<float>(tenon::support::log_gamma(a[i]));
+}
+static void tenon_lanes_lgamma_f64(double* out, const double* a, const double*, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) out[i] = tenon::support::log_gamma(a[i]);
+}
 
 // Threads of one launch share `failed`, so the smallest number is kept atomically.
 static void tenon_check_failed(int64_t* failed, int64_t number) {
@@ -74,7 +82,8 @@ std::span<const RuntimeSymbol> runtime_symbols() {
 #define TENON_ROW(name) {#name, reinterpret_cast<const void*>(&name)},
 #define TENON_LANES_ROWS(name) TENON_ROW(tenon_lanes_##name##_f32) TENON_ROW(tenon_lanes_##name##_f64)
   static const RuntimeSymbol table[] = {TENON_UNARY_LANES(TENON_LANES_ROWS) TENON_BINARY_LANES(TENON_LANES_ROWS)
-                                            TENON_ROW(tenon_check_failed) TENON_ROW(tenon_bounds_failed)
+                                            TENON_LANES_ROWS(lgamma) TENON_ROW(tenon_check_failed)
+                                                TENON_ROW(tenon_bounds_failed)
                                         // LLVM may turn runs of stores into these.
                                         TENON_ROW(memcpy) TENON_ROW(memset) TENON_ROW(memmove)};
 #undef TENON_LANES_ROWS

@@ -29,7 +29,6 @@ Tensor maximum(const Tensor& self, const Scalar& other) { return maximum(self, b
 Tensor maximum(const Scalar& self, const Tensor& other) { return maximum(beside(other, self, "maximum"), other); }
 Tensor minimum(const Tensor& self, const Scalar& other) { return minimum(self, beside(self, other, "minimum")); }
 Tensor minimum(const Scalar& self, const Tensor& other) { return minimum(beside(other, self, "minimum"), other); }
-Tensor pow(const Scalar& self, const Tensor& exponent) { return pow(beside(exponent, self, "pow"), exponent); }
 
 bool equal(const Tensor& self, const Tensor& other) {
   TENON_CHECK(self.defined() && other.defined(), "[equal] expected a tensor, got an undefined one");

@@ -1,6 +1,8 @@
 #include <tenon/kernels/cumulative.h>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 #include "kernels/strided.h"
 
@@ -12,8 +14,9 @@ struct SumOf {
   using type = decltype(widen(T()));
 };
 
-template <typename From, typename To>
-void sum_lines(const TensorBase& self, size_t dim, const TensorBase& out) {
+// `step(total, element)` gives the next total.
+template <typename From, typename To, typename Step>
+void run_lines(const TensorBase& self, size_t dim, const TensorBase& out, typename SumOf<To>::type first, Step step) {
   using Sum = typename SumOf<To>::type;
   Strided source(self), target(out);
   if (source.count == 0) return;
@@ -26,13 +29,34 @@ void sum_lines(const TensorBase& self, size_t dim, const TensorBase& out) {
     for (int64_t line = begin; line < end; ++line) {
       const From* in = from + offset_of(line, sizes, from_strides);
       To* place = to + offset_of(line, sizes, to_strides);
-      Sum total = 0;
+      Sum total = first;
       for (int64_t i = 0; i < length; ++i) {
-        add_to(total, static_cast<Sum>(widen(in[i * from_step])));
+        step(total, static_cast<Sum>(widen(in[i * from_step])));
         place[i * to_step] = narrow<To>(total);
       }
     }
   });
+}
+
+// Integers wrap.
+template <typename T>
+void multiply_by(T& total, T element) {
+  if constexpr (std::is_integral_v<T>)
+    total = static_cast<T>(static_cast<uint64_t>(total) * static_cast<uint64_t>(element));
+  else
+    total *= element;
+}
+
+// total = log(exp(total) + exp(element)), without an exponential that overflows.
+template <typename T>
+void add_exponential(T& total, T element) {
+  T larger = std::max(total, element), smaller = std::min(total, element);
+  if (std::isnan(total) || std::isnan(element))
+    total = std::numeric_limits<T>::quiet_NaN();
+  else if (std::isfinite(larger) && std::isfinite(smaller))
+    total = larger + std::log1p(std::exp(smaller - larger));
+  else
+    total = larger;
 }
 
 }  // namespace
@@ -40,8 +64,29 @@ void sum_lines(const TensorBase& self, size_t dim, const TensorBase& out) {
 void cumulative_sum(const TensorBase& self, int64_t dim, const TensorBase& out) {
   with_element_type(self.dtype(), [&]<typename From>() {
     with_element_type(out.dtype(), [&]<typename To>() {
-      if constexpr (!std::is_same_v<To, bool>) sum_lines<From, To>(self, static_cast<size_t>(dim), out);
+      if constexpr (!std::is_same_v<To, bool>)
+        run_lines<From, To>(self, static_cast<size_t>(dim), out, 0,
+                            [](auto& total, auto element) { add_to(total, element); });
     });
+  });
+}
+
+void cumulative_product(const TensorBase& self, int64_t dim, const TensorBase& out) {
+  with_element_type(self.dtype(), [&]<typename From>() {
+    with_element_type(out.dtype(), [&]<typename To>() {
+      if constexpr (!std::is_same_v<To, bool>)
+        run_lines<From, To>(self, static_cast<size_t>(dim), out, 1,
+                            [](auto& total, auto element) { multiply_by(total, element); });
+    });
+  });
+}
+
+void cumulative_log_sum_exp(const TensorBase& self, int64_t dim, const TensorBase& out) {
+  with_element_type(self.dtype(), [&]<typename T>() {
+    using Sum = typename SumOf<T>::type;
+    if constexpr (std::is_floating_point_v<Sum>)
+      run_lines<T, T>(self, static_cast<size_t>(dim), out, -std::numeric_limits<Sum>::infinity(),
+                      [](auto& total, auto element) { add_exponential(total, element); });
   });
 }
 

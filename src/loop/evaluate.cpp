@@ -1,6 +1,7 @@
 #include <tenon/loop/evaluate.h>
 
 #include "op_table.h"
+#include "support/log_gamma.h"
 
 #include <tenon/core/half.h>
 #include <tenon/core/philox.h>
@@ -67,6 +68,8 @@ Wide math(OpCode code, Wide a, Wide b) {
     case OpCode::Acosh: return std::acosh(a);
     case OpCode::Atanh: return std::atanh(a);
     case OpCode::Erf: return std::erf(a);
+    case OpCode::Erfc: return std::erfc(a);
+    case OpCode::LogGamma: return support::log_gamma(a);
     case OpCode::Sigmoid: return 1 / (1 + std::exp(-a));
     case OpCode::Pow: return std::pow(a, b);
     case OpCode::Atan2: return std::atan2(a, b);

@@ -89,6 +89,8 @@ TENON_UNARY(asinh, Asinh)
 TENON_UNARY(acosh, Acosh)
 TENON_UNARY(atanh, Atanh)
 TENON_UNARY(erf, Erf)
+TENON_UNARY(erfc, Erfc)
+TENON_UNARY(lgamma, LogGamma)
 TENON_UNARY(sigmoid, Sigmoid)
 TENON_UNARY(isnan, IsNan)
 #undef TENON_UNARY

@@ -48,6 +48,8 @@ constexpr OpRow kRows[] = {
     {Acosh, {"acosh", 1, true, false, false, true}, Typing::Uniform},
     {Atanh, {"atanh", 1, true, false, false, true}, Typing::Uniform},
     {Erf, {"erf", 1, true, false, false, true}, Typing::Uniform},
+    {Erfc, {"erfc", 1, true, false, false, true}, Typing::Uniform},
+    {LogGamma, {"lgamma", 1, true, false, false, true}, Typing::Uniform},
     {Sigmoid, {"sigmoid", 1, true, false, false, true}, Typing::Uniform},
     {IsNan, {"isnan", 1, true, false, false, false}, Typing::Predicate},
     {Not, {"not", 1, false, true, true, false}, Typing::Uniform},

@@ -59,13 +59,6 @@ Tensor channel_shuffle(const Tensor& input, int64_t groups) {
   return reshape(transpose(reshape(input, parts), 1, 2), sizes);
 }
 
-Tensor one_hot(const Tensor& indices, int64_t num_classes) {
-  TENON_CHECK(indices.defined() && is_integral(indices.dtype()), "[one_hot] expected a tensor of integers, got {}",
-              indices.defined() ? indices.description() : "an undefined one");
-  TENON_CHECK_VALUE(num_classes > 0, "[one_hot] expected at least one class, got {}", num_classes);
-  return (unsqueeze(indices, -1) == arange(num_classes, TensorOptions(indices.dtype()))).to(kInt64);
-}
-
 }  // namespace tenon
 
 namespace tenon::nn {

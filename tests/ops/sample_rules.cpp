@@ -376,6 +376,36 @@ const Rules& special_rules() {
              {"index", m.rank() == 0 ? m.numbers({}, [](int64_t) { return 0; }) : m.indices({size == 0 ? 0 : 4}, size)},
              {"source", m.tensor(shape)}};
        }},
+      {"polygamma", [](Maker& m) { return Overrides{{"n", int64_t{m.recipe.variant % 3}}}; }},
+      {"mvlgamma", [](Maker& m) { return Overrides{{"p", int64_t{1 + m.recipe.variant % 2}}}; }},
+      {"dist", [](Maker& m) { return Overrides{{"p", norm_order(m)}}; }},
+      {"trace", [](Maker& m) { return Overrides{{"self", m.tensor({m.size(0, 3), m.size(1, 4)})}}; }},
+      {"outer",
+       [](Maker& m) { return Overrides{{"self", m.tensor({m.size(0, 3)})}, {"vec2", m.tensor({m.size(1, 4)})}}; }},
+      {"searchsorted",
+       [](Maker& m) {
+         auto rising = [](int64_t at) { return at % 11 * 2 - 4; };
+         bool batched = m.even() && m.rank() > 1;
+         Ints lines = batched ? m.recipe.shape : Ints{11};
+         if (batched) lines.back() = 11;
+         Dtype dtype = m.recipe.dtype == kUInt8 || m.recipe.dtype == kBool ? kInt32 : m.recipe.dtype;
+         return Overrides{{"sorted_sequence", m.numbers(lines, rising, dtype)},
+                          {"self", m.tensor(m.recipe.shape)},
+                          {"right", m.recipe.variant % 3 == 1}};
+       }},
+      {"bucketize",
+       [](Maker& m) {
+         return Overrides{
+             {"boundaries", m.numbers({13}, [](int64_t at) { return at - 6; }, kFloat32)}, {"right", m.even()}};
+       }},
+      {"one_hot",
+       [](Maker& m) {
+         return Overrides{{"self", m.indices(m.recipe.shape, 5)}, {"num_classes", int64_t{5 + m.recipe.variant % 2}}};
+       }},
+      {"masked_scatter",
+       [](Maker& m) {
+         return Overrides{{"mask", m.tensor(m.recipe.shape, kBool)}, {"source", m.tensor({m.numel() + 1})}};
+       }},
       {"hardtanh", [](Maker&) { return Overrides{{"min_val", -0.5}, {"max_val", 0.625}}; }},
       {"prelu",
        [](Maker& m) {
@@ -678,6 +708,7 @@ const Rules& special_rules() {
 const Rules& overload_rules() {
   static const Rules rules = {
       {"split.sizes", split_sizes_rule},
+      {"round.decimals", [](Maker& m) { return Overrides{{"decimals", int64_t{m.recipe.variant % 4 - 1}}}; }},
       {"upsample_nearest2d.", upsample_rule},
       {"upsample_bilinear2d.", upsample_rule},
       {"upsample_nearest2d.vec", scaled_upsample_rule},

@@ -19,13 +19,15 @@ import pointwise
 import products
 import rearrange
 import reductions
+import special
 import views
 from table import Table
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FAMILIES = {"pointwise": pointwise, "reductions": reductions, "views": views, "factories": factories,
             "products": products,
-            "indexing": indexing, "rearrange": rearrange, "moments": moments, "images": images, "below": below}
+            "indexing": indexing, "rearrange": rearrange, "moments": moments, "images": images, "below": below,
+            "special": special}
 # tests/ops/value_table_test.cpp looks at the properties of these instead.
 RANDOM = {"rand", "randn", "rand_like", "randn_like", "randint", "randint.low"}
 

@@ -18,7 +18,6 @@ Tensor maximum(const Tensor& self, const Scalar& other);
 Tensor maximum(const Scalar& self, const Tensor& other);
 Tensor minimum(const Tensor& self, const Scalar& other);
 Tensor minimum(const Scalar& self, const Tensor& other);
-Tensor pow(const Scalar& self, const Tensor& exponent);
 
 // Of one dimension.
 //

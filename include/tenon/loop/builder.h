@@ -167,6 +167,8 @@ Lane asinh(Lane a);
 Lane acosh(Lane a);
 Lane atanh(Lane a);
 Lane erf(Lane a);
+Lane erfc(Lane a);
+Lane lgamma(Lane a);  // the logarithm of the gamma function's absolute value
 Lane sigmoid(Lane a);
 Lane isnan(Lane a);
 Lane floor_div(Lane a, Lane b);

@@ -108,6 +108,8 @@ enum class OpCode : uint8_t {
   Acosh,
   Atanh,
   Erf,
+  Erfc,
+  LogGamma,
   Sigmoid,
   IsNan,
   Not,

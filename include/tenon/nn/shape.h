@@ -14,10 +14,6 @@ namespace tenon {
 Tensor pixel_shuffle(const Tensor& input, int64_t upscale_factor);
 Tensor pixel_unshuffle(const Tensor& input, int64_t downscale_factor);
 Tensor channel_shuffle(const Tensor& input, int64_t groups);
-// A 1 at each number, in a new last dimension.
-//
-//   Tensor rows = one_hot(tensor({0, 2}), 3);  // [2, 3]
-Tensor one_hot(const Tensor& indices, int64_t num_classes);
 
 }  // namespace tenon
 

@@ -47,6 +47,8 @@ const Function kFunctions[] = {
     {OpCode::Acosh, [](Wide x, Wide) { return std::acosh(x); }},
     {OpCode::Atanh, [](Wide x, Wide) { return std::atanh(x); }},
     {OpCode::Erf, [](Wide x, Wide) { return std::erf(x); }},
+    {OpCode::Erfc, [](Wide x, Wide) { return std::erfc(x); }},
+    {OpCode::LogGamma, [](Wide x, Wide) { return std::lgamma(x); }},
     {OpCode::Sigmoid, [](Wide x, Wide) { return 1 / (1 + std::exp(-x)); }},
     {OpCode::Pow, [](Wide x, Wide y) { return std::pow(x, y); }},
     {OpCode::Atan2, [](Wide x, Wide y) { return std::atan2(x, y); }},

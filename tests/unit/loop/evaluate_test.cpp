@@ -71,6 +71,7 @@ TEST(Evaluate, MathFunctionsAreThoseOfTheLibrary) {
       {OpCode::Cosh, std::cosh, std::cosh, -50, 50},      {OpCode::Tanh, std::tanh, std::tanh, -5, 5},
       {OpCode::Asinh, std::asinh, std::asinh, -50, 50},   {OpCode::Acosh, std::acosh, std::acosh, 1, 50},
       {OpCode::Atanh, std::atanh, std::atanh, -1, 1},     {OpCode::Erf, std::erf, std::erf, -4, 4},
+      {OpCode::Erfc, std::erfc, std::erfc, -4, 8},        {OpCode::LogGamma, std::lgamma, std::lgamma, -9.5, 90},
   };
   std::mt19937 engine(5);
   for (const Case& c : cases) {

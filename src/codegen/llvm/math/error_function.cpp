@@ -13,4 +13,9 @@ Real erf(Real x) {
   return copy_sign(select(a > 1.0, far, near), x);
 }
 
+// Far out what is left of 1 is small: libm keeps its bits.
+Real erfc(Real x) { return call_lanes("erfc", x); }
+
+Real log_gamma(Real x) { return call_lanes("lgamma", x); }
+
 }  // namespace tenon::codegen

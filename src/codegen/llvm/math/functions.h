@@ -35,6 +35,8 @@ Real acos(Real x);
 Real atan(Real x);
 Real atan2(Real y, Real x);
 Real erf(Real x);
+Real erfc(Real x);
+Real log_gamma(Real x);
 Real pow(Real x, Real y);
 
 }  // namespace tenon::codegen
