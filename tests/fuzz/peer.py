@@ -106,6 +106,8 @@ def look(when, world, results, say):
     names = [f"base {at}" for at in range(len(world.bases))] + [f"source {at}" for at in range(len(world.sources))] + \
         [f"result {at}" for at in range(len(results))]
     everything = world.all(results)
+    for tensor in everything:
+        tensor.grad_fn  # PyTorch may refuse to tell: then that is what there is to see
     storages = [tensor.untyped_storage()._cdata for tensor in everything]
     for at, tensor in enumerate(everything):
         shares = storages.index(storages[at])
@@ -167,7 +169,11 @@ def run_call(program, world, function, number, say):
         torch.set_grad_enabled(True)
     moved = " ".join(str(int(base._version != before)) for base, before in zip(world.bases, versions))
     say(f"state {int(mode)} {moved}")
-    look("after_call", world, results, say)
+    try:
+        look("after_call", world, results, say)
+    except RuntimeError as error:
+        say("call_error " + error_text(error))
+        return False
     if program["actions"]:
         try:
             everything = world.all(results)
@@ -176,7 +182,11 @@ def run_call(program, world, function, number, say):
         except Exception as error:
             say("action_error " + error_text(error))
             return True
-        look("after_actions", world, results, say)
+        try:
+            look("after_actions", world, results, say)
+        except RuntimeError as error:
+            say("action_error " + error_text(error))
+            return True
     if program["order"] > 0:
         try:
             for gradient in differentiate(world, results, program["order"], program["of_bases"], program["between"]):
