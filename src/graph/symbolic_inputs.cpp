@@ -35,7 +35,7 @@ SymInt SymbolicInputs::symbol_for(int64_t size, const DimPolicy& policy, int32_t
   }
   std::optional<SymInt> shared;
   if (known == InputLayout::kConstant) {
-    if (auto found = by_size_.find(size); found != by_size_.end()) shared = found->second;
+    if (auto found = by_size_.find(size); found != by_size_.end() && !policy.alone) shared = found->second;
   } else if (known < env_->pool().symbol_count()) {
     shared = SymInt(env_->pool().symbol(known), env_);
   }
@@ -45,7 +45,7 @@ SymInt SymbolicInputs::symbol_for(int64_t size, const DimPolicy& policy, int32_t
   }
   SymInt symbol = env_->create_size(size, fmt::format("size of {} at dim {}", name, dim));
   set_source(symbol.expr(), {SymbolSource::Kind::Size, input, dim});
-  by_size_.emplace(size, symbol);
+  if (!policy.alone) by_size_.emplace(size, symbol);
   return symbol;
 }
 

@@ -67,6 +67,7 @@ struct DimPolicy {
   } kind = Kind::Static;
   sym::Range range{};           // promised by the user
   bool dynamic_stride = false;  // a stride that does not follow from the sizes is a symbol
+  bool alone = false;           // shares no symbol with a dimension that happens to be as large
 };
 
 // Which symbols an input's sizes and strides became. Which sizes are equal, and which strides follow from them, is seen

@@ -1,0 +1,11 @@
+// Freezing: of the inputs of a functional graph some are parameters, and what is computed from them alone is computed
+// once. `freeze.cpp` has the list of passes.
+#pragma once
+
+#include "frozen.h"
+
+namespace tenon::freezing {
+
+std::shared_ptr<Frozen> freeze(const Graph& graph, const Parameters& parameters, const GraphCompiler& compiler);
+
+}  // namespace tenon::freezing

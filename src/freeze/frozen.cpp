@@ -1,0 +1,186 @@
+#include "frozen.h"
+
+#include "core/erased.h"
+
+#include <tenon/support/counters.h>
+#include <tenon/support/hash.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace tenon::freezing {
+
+using dispatch::Value;
+
+namespace {
+
+int64_t version_of(const TensorImpl& tensor) {
+  // An inference tensor counts no writes.
+  return tensor.version ? tensor.version->count.load(std::memory_order_relaxed) : 0;
+}
+
+// By result: several may be views of one value, which is no result itself.
+std::vector<bool> find_slices(const Graph& graph) {
+  std::vector<bool> slices;
+  for (const graph::Argument& output : graph.outputs) {
+    const auto* id = std::get_if<ValueId>(&output);
+    ValueId base = id && *id != graph::kNoValue ? viewed_by(graph, *id) : graph::kNoValue;
+    bool is_inputs = std::find(graph.inputs.begin(), graph.inputs.end(), base) != graph.inputs.end();
+    slices.push_back(base != graph::kNoValue && base != *id && !is_inputs);
+  }
+  return slices;
+}
+
+}  // namespace
+
+bool Frozen::Seen::holds(const TensorImpl& now) const { return tensor.address() == &now && version == version_of(now); }
+
+Frozen::Frozen(Split split, const Parameters& parameters, Notes notes, const GraphCompiler& compiler)
+    : split_(std::move(split)), notes_(std::move(notes)), is_slice_(find_slices(split_.frozen)) {
+  std::vector<bool> used = split_.reads;
+  for (const FoldUnit& unit : split_.units)
+    for (int32_t each : unit.parameters) used[static_cast<size_t>(each)] = true;
+  is_parameter_.resize(split_.reads.size());
+  for (size_t at = 0; at < is_parameter_.size() && at < parameters.size(); ++at) {
+    is_parameter_[at] = static_cast<bool>(parameters[at]);
+    if (is_parameter_[at] && used[at]) parameters_.push_back(static_cast<int32_t>(at));
+  }
+  run_frozen_ = compiler(split_.frozen);
+  for (const FoldUnit& unit : split_.units) run_units_.push_back(compiler(unit.graph));
+}
+
+std::shared_ptr<const Frozen::Constants> Frozen::current() const {
+  std::lock_guard lock(mutex_);
+  return constants_;
+}
+
+bool Frozen::fits(const Constants& constants, std::span<const Tensor> inputs) const {
+  for (int32_t each : parameters_) {
+    auto at = static_cast<size_t>(each);
+    if (!constants.seen[at].holds(*inputs[at].impl())) return false;
+  }
+  return true;
+}
+
+void Frozen::check_not_given_up(const FoldUnit& unit, std::span<const Tensor> inputs) const {
+  for (int32_t each : unit.parameters) {
+    const std::string& name =
+        split_.frozen.values[static_cast<size_t>(split_.frozen.inputs[static_cast<size_t>(each)])].name;
+    TENON_CHECK(
+        !core::is_erased(inputs[static_cast<size_t>(each)]),
+        "[freeze] a parameter was changed, and what is computed from it needs '{}' too, which was given up when "
+        "the function was frozen (discard_parameters): give new tensors for both",
+        name);
+  }
+}
+
+std::shared_ptr<const Frozen::Constants> Frozen::fold(std::span<const Tensor> inputs,
+                                                      std::span<const int64_t> symbols) {
+  std::lock_guard one_at_a_time(folding_);
+  std::shared_ptr<const Constants> before = current();
+  if (before && fits(*before, inputs)) return before;
+  auto now = std::make_shared<Constants>();
+  if (before) *now = *before;
+  now->tensors.resize(split_.constants);
+  now->seen.resize(inputs.size());
+  now->kept.resize(inputs.size());
+  auto changed = [&](int32_t each) {
+    auto at = static_cast<size_t>(each);
+    return !before || !before->seen[at].holds(*inputs[at].impl());
+  };
+  static Counter& folds = counter("folds");
+  for (size_t at = 0; at < split_.units.size(); ++at) {
+    const FoldUnit& unit = split_.units[at];
+    // What is computed from numbers alone is computed once.
+    bool runs = !before || std::any_of(unit.parameters.begin(), unit.parameters.end(), changed);
+    if (!runs) continue;
+    check_not_given_up(unit, inputs);
+    std::vector<Tensor> given;
+    for (int32_t each : unit.parameters) given.push_back(inputs[static_cast<size_t>(each)]);
+    std::vector<Value> results = run_units_[at](given, symbols);
+    for (size_t result = 0; result < results.size(); ++result)
+      now->tensors[unit.outputs[result]] = results[result].take_tensor();
+    folds.add();
+  }
+  for (int32_t each : parameters_) {
+    auto at = static_cast<size_t>(each);
+    if (!changed(each)) continue;
+    now->seen[at] = {WeakRef<TensorImpl>(inputs[at].ref()), version_of(*inputs[at].impl())};
+    now->kept[at] = Tensor();
+  }
+  std::lock_guard lock(mutex_);
+  constants_ = now;
+  return now;
+}
+
+std::vector<Value> Frozen::run(std::span<const Tensor> inputs, std::span<const int64_t> symbols) {
+  std::shared_ptr<const Constants> constants = current();
+  if (!constants || !fits(*constants, inputs)) constants = fold(inputs, symbols);
+  SmallVector<Tensor, 16> given;
+  given.reserve(inputs.size() + constants->tensors.size());
+  for (size_t at = 0; at < inputs.size(); ++at) {
+    if (!split_.reads[at])
+      given.push_back(Tensor());
+    else
+      given.push_back(constants->kept[at].defined() ? constants->kept[at] : inputs[at]);
+  }
+  for (const Tensor& constant : constants->tensors) given.push_back(constant);
+  std::vector<Value> results = run_frozen_(given.span(), symbols);
+  // Products that became one lie in one memory. As tensors of their own they count their writes themselves.
+  for (size_t at = 0; at < is_slice_.size(); ++at)
+    if (is_slice_[at]) results[at].tensor().impl()->version = make_ref<Version>();
+  return results;
+}
+
+void Frozen::refresh() {
+  std::lock_guard one_at_a_time(folding_);
+  std::lock_guard lock(mutex_);
+  if (!constants_) return;
+  auto stale = std::make_shared<Constants>(*constants_);
+  // What was given up is no longer there to be computed from.
+  for (size_t at = 0; at < stale->seen.size(); ++at)
+    if (Ref<TensorImpl> alive = stale->seen[at].tensor.lock(); !alive || !core::is_erased(TensorBase(alive)))
+      stale->seen[at] = {};
+  constants_ = std::move(stale);
+}
+
+void Frozen::give_up(std::span<const Tensor> inputs, std::span<const Tensor> erased) {
+  std::lock_guard one_at_a_time(folding_);
+  std::lock_guard lock(mutex_);
+  if (!constants_) return;
+  auto now = std::make_shared<Constants>(*constants_);
+  for (size_t at = 0; at < erased.size(); ++at) {
+    if (!erased[at].defined()) continue;
+    now->seen[at] = {WeakRef<TensorImpl>(erased[at].ref()), version_of(*erased[at].impl())};
+    if (split_.reads[at]) now->kept[at] = inputs[at].detach();
+  }
+  constants_ = std::move(now);
+}
+
+std::vector<std::string> Frozen::describe_constants() const {
+  std::shared_ptr<const Constants> constants = current();
+  std::vector<std::string> lines(split_.constants);
+  auto name = [&](int32_t input) {
+    return "%" + split_.frozen.values[static_cast<size_t>(split_.frozen.inputs[static_cast<size_t>(input)])].name;
+  };
+  for (const FoldUnit& unit : split_.units) {
+    std::vector<std::string> from;
+    for (int32_t each : unit.parameters) from.push_back(name(each));
+    for (size_t at : unit.outputs) {
+      auto place = static_cast<size_t>(split_.frozen.inputs[split_.reads.size() + at]);
+      std::string hash = "not computed yet";
+      if (constants && constants->tensors[at].defined()) {
+        const Tensor& tensor = constants->tensors[at];
+        auto bytes = static_cast<size_t>(core::reach(tensor.sizes(), tensor.strides()) * tensor.element_size());
+        const char* data = bytes > 0 ? static_cast<const char*>(tensor.raw_data()) : "";
+        hash = fmt::format("{:016x}", std::hash<std::string_view>()({data, bytes}));
+      }
+      lines[at] = fmt::format("%{}: {} {} from {}", split_.frozen.values[place].name,
+                              split_.frozen.values[place].meta.description(), hash, fmt::join(from, ", "));
+    }
+  }
+  return lines;
+}
+
+}  // namespace tenon::freezing

@@ -1,0 +1,71 @@
+// What runs in the place of a frozen graph, and the constants that it holds.
+//
+// Every constant knows the parameters that it was computed from, and every call compares those parameters with the
+// tensors that they were: the same tensor, written as often as then. Where one is another, the units that read it run
+// again, compiled as they are, and a new set of constants takes the place of the old one, whole. A call uses one set
+// from beginning to end.
+#pragma once
+
+#include "split.h"
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+
+namespace tenon::freezing {
+
+// Runs a graph on real tensors, given the values of its symbols; and what makes such a function.
+using GraphFunction =
+    std::function<std::vector<dispatch::Value>(std::span<const Tensor> inputs, std::span<const int64_t> symbols)>;
+using GraphCompiler = std::function<GraphFunction(const Graph& graph)>;
+
+class Frozen {
+ public:
+  Frozen(Split split, const Parameters& parameters, Notes notes, const GraphCompiler& compiler);
+
+  // Takes the inputs of the whole graph.
+  std::vector<dispatch::Value> run(std::span<const Tensor> inputs, std::span<const int64_t> symbols);
+  // Computes all constants again at the next call.
+  void refresh();
+  // Whether an input is a parameter: after a call, what is computed from it is there.
+  bool is_parameter(size_t input) const { return input < is_parameter_.size() && is_parameter_[input]; }
+  // From now on a parameter may come as what `erased` makes of it, which stands for what it was.
+  void give_up(std::span<const Tensor> inputs, std::span<const Tensor> erased);
+
+  const Graph& graph() const { return split_.frozen; }
+  const Notes& notes() const { return notes_; }
+  // "%constant0: float32[32, 3, 3, 3] 5f0c… from %conv_weight, %bn_weight"
+  std::vector<std::string> describe_constants() const;
+
+ private:
+  // A tensor as it was when constants were computed from it.
+  struct Seen {
+    WeakRef<TensorImpl> tensor;
+    int64_t version = -1;
+    bool holds(const TensorImpl& now) const;
+  };
+  struct Constants {
+    std::vector<Tensor> tensors;
+    std::vector<Seen> seen;    // by input; of those that are no parameters: nothing
+    std::vector<Tensor> kept;  // by input: what was given up and is read at every call
+  };
+
+  std::shared_ptr<const Constants> current() const;
+  bool fits(const Constants& constants, std::span<const Tensor> inputs) const;
+  std::shared_ptr<const Constants> fold(std::span<const Tensor> inputs, std::span<const int64_t> symbols);
+  void check_not_given_up(const FoldUnit& unit, std::span<const Tensor> inputs) const;
+
+  Split split_;
+  Notes notes_;
+  std::vector<bool> is_parameter_;   // by input
+  std::vector<int32_t> parameters_;  // those that something is computed from
+  GraphFunction run_frozen_;
+  std::vector<GraphFunction> run_units_;
+  std::vector<bool> is_slice_;  // by result: it lies in memory that others share
+  mutable std::mutex mutex_;    // of the pointer
+  std::mutex folding_;          // one at a time
+  std::shared_ptr<const Constants> constants_;
+};
+
+}  // namespace tenon::freezing
