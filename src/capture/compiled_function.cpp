@@ -9,6 +9,7 @@
 #include <tenon/capture/compile.h>
 #include <tenon/capture/marks.h>
 #include <tenon/capture/verify.h>
+#include <tenon/dispatch/autocast.h>
 #include <tenon/fake/fake.h>
 #include <tenon/support/counters.h>
 #include <tenon/support/log.h>
@@ -352,7 +353,12 @@ class Capture {
     segment->guards = Guards(*session_, from_, depth_ == 0 ? &frame_ : nullptr);
     segment->guards.set_aliases(std::move(piece.aliases));
     if (segment->returns()) segment->guards.end_here();
-    bool shared = compile(*segment, piece);
+    bool shared = false;
+    {
+      // The casts are nodes of the graph.
+      dispatch::ExcludeKeys cast_already(KeySet{DispatchKey::Autocast});
+      shared = compile(*segment, piece);
+    }
     // Compiling may have asked more of the sizes.
     segment->guards.set_sizes(*session_, from_);
     from_ = session_->progress();
@@ -636,6 +642,7 @@ std::vector<Value> CompiledFunction::call(std::span<const Tensor> tensors, std::
   frame.arguments = tensors;
   frame.constants = constants;
   frame.grad_enabled = autograd::grad_enabled();
+  frame.autocast = Autocast::current();
   FlatValues with_numbers;
   if (state_->options.dynamic == Dynamic::Off && !numbers.empty()) {
     for (const Value& constant : constants) with_numbers.push_back(constant);

@@ -70,6 +70,7 @@ Guards::Guards(Session& session, const Progress& from, const Frame* root)
       grad_modes_(session.grad_modes.begin() + static_cast<ptrdiff_t>(from.grad_modes), session.grad_modes.end()) {
   if (root) {
     grad_enabled_ = root->grad_enabled;
+    autocast_ = root->autocast;
     argument_count_ = root->arguments.size();
     same_as_ = first_of_each(root->arguments);
     for (size_t at = 0; at < argument_count_; ++at) argument_names_.push_back(session.argument_name(at));
@@ -172,8 +173,8 @@ bool Guards::holds(const SameTensor& fact, const Frame& frame) const {
 
 bool Guards::check(Frame& frame) const {
   if (is_root_) {
-    if (frame.grad_enabled != grad_enabled_ || frame.arguments.size() != argument_count_ ||
-        frame.constants.size() != constants_.size())
+    if (frame.grad_enabled != grad_enabled_ || frame.autocast != autocast_ ||
+        frame.arguments.size() != argument_count_ || frame.constants.size() != constants_.size())
       return false;
     for (size_t at = 0; at < constants_.size(); ++at)
       if (!same_constant(frame.constants[at], constants_[at])) return false;

@@ -134,6 +134,7 @@ class Guards {
   bool is_root_ = false;
   bool borrows_arguments_ = false;
   bool grad_enabled_ = true;
+  std::optional<Dtype> autocast_;
   std::vector<dispatch::Value> constants_;
   size_t argument_count_ = 0;
   std::vector<std::string> argument_names_;

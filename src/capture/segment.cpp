@@ -52,6 +52,7 @@ std::vector<Value> Segment::run(Frame& frame) const {
   std::vector<Value> results;
   {
     support::OwnCode own;
+    dispatch::ExcludeKeys cast_already(KeySet{DispatchKey::Autocast});
     results = run_graph(frame);
   }
   const auto* returned = std::get_if<Return>(&end);

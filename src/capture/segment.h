@@ -22,6 +22,7 @@ struct Frame {
   std::span<const Tensor> arguments;
   std::span<const dispatch::Value> constants;
   bool grad_enabled = true;
+  std::optional<Dtype> autocast = {};
   SmallVector<Tensor, 8> inputs;      // guarded tensors, in the order in which they were met
   bool inputs_are_arguments = false;  // `inputs` is empty, because it would be the same
   SmallVector<int64_t, 16> symbols;   // by symbol id

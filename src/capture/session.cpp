@@ -59,6 +59,12 @@ bool has_own_history(const Tensor& fake) {
 void capture_call(dispatch::Call& call) {
   Session* session = Session::current();
   TENON_ASSERT(session, "{} reached the Capture key outside a capture", call.op.name());
+  // Casts are part of the graph: they are recorded, and then the operator on what they give.
+  if (call.keys.has(DispatchKey::Autocast))
+    if (const dispatch::KernelFunction* casts = call.op.kernel(DispatchKey::Autocast)) {
+      dispatch::ExcludeKeys once(KeySet{DispatchKey::Autocast});
+      return (*casts)(call);
+    }
   session->record_call(call);
 }
 

@@ -66,6 +66,24 @@ TEST(OptimizeForInferenceTemplate, mm_concat) {
   check_products(MM(15, 20), input, 3);
 }
 
+// The dtype of the seed's input is that of the scope, which on CPUs is bfloat16.
+TEST(OptimizeForInferenceTemplate, autocast) {
+  nn::Linear mod(10, 10);
+  mod.eval();
+  Tensor input = rand({10, 10}).to(kBFloat16);
+  auto foo = compile([&](Tensor x) { return mod(x); }, freezing_options());
+  NoGrad off;
+  Autocast guard;
+  Tensor expected = mod(input);
+  EXPECT_TRUE(same_bits(foo(input), expected));
+  Tensor found;
+  Launched launched = launched_by([&] { found = foo(input); });
+  EXPECT_TRUE(same_bits(found, expected));
+  EXPECT_EQ(found.dtype(), kBFloat16);
+  EXPECT_EQ(launched.kernels, 0) << "weight and bias were cast once";
+  EXPECT_EQ(launched.library_calls, 1);
+}
+
 TEST(OptimizeForInferenceTemplate, unequal_bias_horizontal_addmm_fusion) {
   struct Model : nn::Module {
     Tensor w1 = ones({3, 3}), b1 = zeros({3});
