@@ -361,6 +361,8 @@ class Capture {
     }
     // Compiling may have asked more of the sizes.
     segment->guards.set_sizes(*session_, from_);
+    bool writes = std::find(piece.written.begin(), piece.written.end(), true) != piece.written.end();
+    if (segment->frozen && segment->returns() && !writes) segment->guards.let_stand(segment->frozen, segment->inputs);
     from_ = session_->progress();
     TENON_ASSERT(segment->guards.check(frame_), "a new graph refuses its own arguments: {}",
                  segment->guards.explain(frame_).str());
@@ -407,9 +409,13 @@ class Capture {
     if (state_.options.freeze == Freeze::On) freezes = can_be_frozen(state_.options.backend, records);
     segment.not_frozen = freezes.why();
     freezing::Parameters parameters;
-    if (freezes) parameters = parameters_of(segment.inputs, piece, *session_);
+    std::vector<bool> may_hold;
+    if (freezes) {
+      parameters = parameters_of(segment.inputs, piece, *session_);
+      may_hold = in_cells(segment.inputs, *session_);
+    }
     std::string key = plan_key(segment.captured, piece);
-    for (const Decision& each : parameters) key += each ? 'c' : '-';
+    for (size_t at = 0; at < parameters.size(); ++at) key += !parameters[at] ? '-' : may_hold[at] ? 'h' : 'p';
     if (auto found = state_.plans.find(key); found != state_.plans.end()) {
       segment.compiled = found->second.compiled;
       segment.frozen = found->second.frozen;
@@ -418,8 +424,9 @@ class Capture {
     size_t guards = session_->env()->guards().size(), checks = session_->env()->deferred_checks().size();
     try {
       aot::Options options{piece.leaves, state_.options.double_backward == DoubleBackward::Refuse};
-      segment.compiled = freezes ? compile_frozen(state_.options.backend, piece, parameters, options, segment.frozen)
-                                 : compile_with(state_.options.backend, graph, piece.requires_grad, records, options);
+      segment.compiled =
+          freezes ? compile_frozen(state_.options.backend, piece, parameters, may_hold, options, segment.frozen)
+                  : compile_with(state_.options.backend, graph, piece.requires_grad, records, options);
     } catch (const autograd::NoDerivative& error) {
       // As in eager, that matters only to those who ask for the gradient.
       TENON_LOG(Breaks, "run operator by operator: {}", error.what());

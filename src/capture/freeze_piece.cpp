@@ -35,11 +35,20 @@ Decision can_be_frozen(const Backend& backend, bool records) {
   return Decision::allow();
 }
 
+std::vector<bool> in_cells(std::span<const InputRef> inputs, const Session& session) {
+  std::vector<bool> are;
+  for (const InputRef& ref : inputs)
+    are.push_back(!ref.is_register &&
+                  std::holds_alternative<Ref<CellState>>(session.sources[static_cast<size_t>(ref.index)]));
+  return are;
+}
+
 aot::Compiled compile_frozen(const Backend& backend, const Piece& piece, const freezing::Parameters& parameters,
-                             const aot::Options& options, std::shared_ptr<freezing::Frozen>& frozen) {
+                             std::vector<bool> may_hold, const aot::Options& options,
+                             std::shared_ptr<freezing::Frozen>& frozen) {
   aot::GraphCompiler inner = backend.name() == "inductor" ? aot::GraphCompiler(aot::scheduled) : aot::interpreted;
   auto compiler = [&](const graph::Graph& graph) -> GraphFunction {
-    frozen = freezing::freeze(graph, parameters, inner);
+    frozen = freezing::freeze(graph, parameters, may_hold, inner);
     return [kept = frozen](std::span<const Tensor> inputs, std::span<const int64_t> symbols) {
       return kept->run(inputs, symbols);
     };

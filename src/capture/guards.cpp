@@ -130,7 +130,52 @@ bool Guards::fetch(size_t at, Frame& frame) const {
   return true;
 }
 
-bool Guards::collect(Frame& frame) const {
+namespace {
+
+// The tensor of a parameter, without holding it; null if there is none.
+const TensorImpl* peek(const InputSource& source) {
+  if (const auto* cell = std::get_if<Ref<CellState>>(&source)) {
+    const auto* content = std::get_if<Tensor>(&(*cell)->content);
+    return content ? content->impl() : nullptr;
+  }
+  const auto* closure = std::get_if<ClosureTensor>(&source);
+  if (!closure || closure->tensor.expired()) return nullptr;
+  const TensorImpl* impl = closure->tensor.address();
+  return closure->rebound(*impl) ? nullptr : impl;
+}
+
+}  // namespace
+
+void Guards::let_stand(std::shared_ptr<freezing::Frozen> frozen, std::span<const InputRef> inputs) {
+  if (!is_root_) return;
+  stand_for_.assign(sources_.size(), -1);
+  for (size_t at = 0; at < inputs.size(); ++at)
+    if (!inputs[at].is_register && frozen->may_stand(at))
+      stand_for_[static_cast<size_t>(inputs[at].index)] = static_cast<int32_t>(at);
+  // Who is compared with others must be there.
+  for (const SameTensor& fact : same_tensors_)
+    if (!fact.input.is_register) stand_for_[static_cast<size_t>(fact.input.index)] = -1;
+  std::vector<bool> apart;
+  for (int32_t each : stand_for_) apart.push_back(each >= 0);
+  sizes_.set_apart(apart);
+  frozen_ = std::move(frozen);
+}
+
+bool Guards::all_stand(Frame& frame) const {
+  frame.frozen = nullptr;
+  if (!frozen_) return false;
+  freezing::ConstantsRef constants = frozen_->current();
+  if (!constants) return false;
+  for (size_t at = 0; at < sources_.size(); ++at) {
+    if (stand_for_[at] < 0) continue;
+    const TensorImpl* now = peek(sources_[at]);
+    if (!now || !constants->seen[static_cast<size_t>(stand_for_[at])].holds(*now)) return false;
+  }
+  frame.frozen = std::move(constants);
+  return true;
+}
+
+bool Guards::collect(Frame& frame, bool stand) const {
   if (borrows_arguments_) {
     frame.inputs_are_arguments = true;
     for (size_t at = 0; at < tensors_.size(); ++at)
@@ -138,8 +183,12 @@ bool Guards::collect(Frame& frame) const {
     return true;
   }
   frame.inputs.reserve(frame.inputs.size() + sources_.size());
-  for (size_t at = 0; at < sources_.size(); ++at)
-    if (!fetch(at, frame) || !fits(tensors_[at], frame.inputs.back())) return false;
+  for (size_t at = 0; at < sources_.size(); ++at) {
+    if (stand && stand_for_[at] >= 0)
+      frame.inputs.push_back(Tensor());
+    else if (!fetch(at, frame) || !fits(tensors_[at], frame.inputs.back()))
+      return false;
+  }
   return true;
 }
 
@@ -182,14 +231,15 @@ bool Guards::check(Frame& frame) const {
   }
   for (const CellFact& fact : cells_)
     if (!holds(fact, frame)) return false;
-  if (!collect(frame)) return false;
+  const bool stand = all_stand(frame);
+  if (!collect(frame, stand)) return false;
   for (const RegisterFact& fact : registers_)
     if (!holds(fact, frame)) return false;
   for (const SameTensor& fact : same_tensors_)
     if (!holds(fact, frame)) return false;
   for (size_t at = 0; at < grad_modes_.size(); ++at)
     if (frame.grad_modes[first_grad_mode_ + at] != grad_modes_[at]) return false;
-  return aliases_.check(frame) && sizes_.check(frame.all_inputs(), frame.numbers.span(), frame.symbols);
+  return aliases_.check(frame) && sizes_.check(frame.all_inputs(), frame.numbers.span(), frame.symbols, !stand);
 }
 
 void Guards::settle_closures(const Session& session, bool watch) {

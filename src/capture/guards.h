@@ -3,6 +3,7 @@
 #pragma once
 
 #include "alias_guard.h"
+#include "freeze/frozen.h"
 
 #include <tenon/core/cell.h>
 #include <tenon/graph/symbolic_inputs.h>
@@ -117,12 +118,16 @@ class Guards {
   const std::vector<InputSource>& sources() const { return sources_; }
   void set_aliases(AliasGuard aliases) { aliases_ = std::move(aliases); }
   const AliasGuard& aliases() const { return aliases_; }
+  // Of a frozen segment that ends the call and writes to nothing, with these inputs: as long as all its parameters are
+  // what constants were computed from, nothing else is asked of them, and the frame gets none of them.
+  void let_stand(std::shared_ptr<freezing::Frozen> frozen, std::span<const InputRef> inputs);
   // The sizes again: compiling may have asked more of them.
   void set_sizes(Session& session, const Progress& from);
 
  private:
-  // Appends the inputs to the frame's. False if one is missing or of another kind.
-  bool collect(Frame& frame) const;
+  // Appends the inputs to the frame's. False if one is missing or of another kind. `stand`: parameters are left out.
+  bool collect(Frame& frame, bool stand) const;
+  bool all_stand(Frame& frame) const;
   bool fetch(size_t at, Frame& frame) const;
   void add_call_mismatches(const Frame& frame, std::vector<Reason>& found) const;
   bool add_tensor_mismatches(Frame& frame, std::vector<Reason>& found) const;
@@ -149,6 +154,8 @@ class Guards {
   size_t first_grad_mode_ = 0;
   std::vector<bool> grad_modes_;  // that actions left behind
   AliasGuard aliases_;
+  std::shared_ptr<freezing::Frozen> frozen_;
+  std::vector<int32_t> stand_for_;  // by input: which input of `frozen_` it is; -1: it is always asked for
   graph::SizeGuards sizes_;
 };
 

@@ -12,6 +12,7 @@ using dispatch::Value;
 
 std::vector<Value> Segment::run_graph(Frame& frame) const {
   std::vector<Value> results;
+  freezing::UseConstants constants(frame.frozen);
   if (takes_all_inputs) {
     results = compiled.run(frame.all_inputs(), frame.symbols.span());
   } else {

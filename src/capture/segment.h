@@ -23,6 +23,7 @@ struct Frame {
   std::span<const dispatch::Value> constants;
   bool grad_enabled = true;
   std::optional<Dtype> autocast = {};
+  freezing::ConstantsRef frozen;      // if parameters are left out of `inputs`: what they stand for
   SmallVector<Tensor, 8> inputs;      // guarded tensors, in the order in which they were met
   bool inputs_are_arguments = false;  // `inputs` is empty, because it would be the same
   SmallVector<int64_t, 16> symbols;   // by symbol id

@@ -33,7 +33,8 @@ Decision can_be_rewritten(const Graph& graph) {
 
 }  // namespace
 
-std::shared_ptr<Frozen> freeze(const Graph& graph, const Parameters& asked, const GraphCompiler& compiler) {
+std::shared_ptr<Frozen> freeze(const Graph& graph, const Parameters& asked, std::vector<bool> may_hold,
+                               const GraphCompiler& compiler) {
   Notes notes;
   Parameters parameters = asked;
   parameters.resize(std::min(parameters.size(), graph.inputs.size()), Decision::allow());
@@ -54,7 +55,7 @@ std::shared_ptr<Frozen> freeze(const Graph& graph, const Parameters& asked, cons
   }
   Split split = split_constants(now, parameters, notes);
   for (const std::string& note : notes) TENON_LOG(Fusion, "{}", note);
-  return std::make_shared<Frozen>(std::move(split), parameters, std::move(notes), compiler);
+  return std::make_shared<Frozen>(std::move(split), parameters, std::move(may_hold), std::move(notes), compiler);
 }
 
 }  // namespace tenon::freezing

@@ -6,6 +6,8 @@
 
 namespace tenon::freezing {
 
-std::shared_ptr<Frozen> freeze(const Graph& graph, const Parameters& parameters, const GraphCompiler& compiler);
+// `may_hold`: by input, as `Frozen` takes it.
+std::shared_ptr<Frozen> freeze(const Graph& graph, const Parameters& parameters, std::vector<bool> may_hold,
+                               const GraphCompiler& compiler);
 
 }  // namespace tenon::freezing

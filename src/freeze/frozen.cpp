@@ -32,25 +32,33 @@ std::vector<bool> find_slices(const Graph& graph) {
   return slices;
 }
 
+thread_local const ConstantsRef* constants_to_use = nullptr;
+
 }  // namespace
 
-bool Frozen::Seen::holds(const TensorImpl& now) const { return tensor.address() == &now && version == version_of(now); }
+UseConstants::UseConstants(const ConstantsRef& constants)
+    : before_(std::exchange(constants_to_use, constants ? &constants : nullptr)) {}
+UseConstants::~UseConstants() { constants_to_use = before_; }
 
-Frozen::Frozen(Split split, const Parameters& parameters, Notes notes, const GraphCompiler& compiler)
-    : split_(std::move(split)), notes_(std::move(notes)), is_slice_(find_slices(split_.frozen)) {
-  std::vector<bool> used = split_.reads;
-  for (const FoldUnit& unit : split_.units)
-    for (int32_t each : unit.parameters) used[static_cast<size_t>(each)] = true;
+bool Seen::holds(const TensorImpl& now) const { return tensor.address() == &now && version == version_of(now); }
+
+Frozen::Frozen(Split split, const Parameters& parameters, std::vector<bool> may_hold, Notes notes,
+               const GraphCompiler& compiler)
+    : split_(std::move(split)),
+      notes_(std::move(notes)),
+      may_hold_(std::move(may_hold)),
+      is_slice_(find_slices(split_.frozen)) {
+  may_hold_.resize(split_.reads.size());
   is_parameter_.resize(split_.reads.size());
   for (size_t at = 0; at < is_parameter_.size() && at < parameters.size(); ++at) {
     is_parameter_[at] = static_cast<bool>(parameters[at]);
-    if (is_parameter_[at] && used[at]) parameters_.push_back(static_cast<int32_t>(at));
+    if (is_parameter_[at]) parameters_.push_back(static_cast<int32_t>(at));
   }
   run_frozen_ = compiler(split_.frozen);
   for (const FoldUnit& unit : split_.units) run_units_.push_back(compiler(unit.graph));
 }
 
-std::shared_ptr<const Frozen::Constants> Frozen::current() const {
+ConstantsRef Frozen::current() const {
   std::lock_guard lock(mutex_);
   return constants_;
 }
@@ -58,30 +66,21 @@ std::shared_ptr<const Frozen::Constants> Frozen::current() const {
 bool Frozen::fits(const Constants& constants, std::span<const Tensor> inputs) const {
   for (int32_t each : parameters_) {
     auto at = static_cast<size_t>(each);
-    if (!constants.seen[at].holds(*inputs[at].impl())) return false;
+    if (inputs[at].defined() && !constants.seen[at].holds(*inputs[at].impl())) return false;
   }
   return true;
 }
 
-void Frozen::check_not_given_up(const FoldUnit& unit, std::span<const Tensor> inputs) const {
-  for (int32_t each : unit.parameters) {
-    const std::string& name =
-        split_.frozen.values[static_cast<size_t>(split_.frozen.inputs[static_cast<size_t>(each)])].name;
-    TENON_CHECK(
-        !core::is_erased(inputs[static_cast<size_t>(each)]),
-        "[freeze] a parameter was changed, and what is computed from it needs '{}' too, which was given up when "
-        "the function was frozen (discard_parameters): give new tensors for both",
-        name);
-  }
-}
-
-std::shared_ptr<const Frozen::Constants> Frozen::fold(std::span<const Tensor> inputs,
-                                                      std::span<const int64_t> symbols) {
+ConstantsRef Frozen::fold(std::span<const Tensor> inputs, std::span<const int64_t> symbols) {
+  for (int32_t each : parameters_)
+    TENON_ASSERT(inputs[static_cast<size_t>(each)].defined(), "%{} is left out, and something has changed",
+                 split_.names[static_cast<size_t>(each)]);
   std::lock_guard one_at_a_time(folding_);
-  std::shared_ptr<const Constants> before = current();
+  ConstantsRef before = current();
   if (before && fits(*before, inputs)) return before;
   auto now = std::make_shared<Constants>();
   if (before) *now = *before;
+  now->owner = this;
   now->tensors.resize(split_.constants);
   now->seen.resize(inputs.size());
   now->kept.resize(inputs.size());
@@ -93,11 +92,15 @@ std::shared_ptr<const Frozen::Constants> Frozen::fold(std::span<const Tensor> in
   for (size_t at = 0; at < split_.units.size(); ++at) {
     const FoldUnit& unit = split_.units[at];
     // What is computed from numbers alone is computed once.
-    bool runs = !before || std::any_of(unit.parameters.begin(), unit.parameters.end(), changed);
-    if (!runs) continue;
-    check_not_given_up(unit, inputs);
+    if (before && std::none_of(unit.parameters.begin(), unit.parameters.end(), changed)) continue;
     std::vector<Tensor> given;
-    for (int32_t each : unit.parameters) given.push_back(inputs[static_cast<size_t>(each)]);
+    for (int32_t each : unit.parameters) {
+      given.push_back(inputs[static_cast<size_t>(each)]);
+      TENON_CHECK(!core::is_erased(given.back()),
+                  "[freeze] a parameter was changed, and what is computed from it needs '{}' too, which was given up "
+                  "when the function was frozen (discard_parameters): give new tensors for both",
+                  split_.names[static_cast<size_t>(each)]);
+    }
     std::vector<Value> results = run_units_[at](given, symbols);
     for (size_t result = 0; result < results.size(); ++result)
       now->tensors[unit.outputs[result]] = results[result].take_tensor();
@@ -107,7 +110,7 @@ std::shared_ptr<const Frozen::Constants> Frozen::fold(std::span<const Tensor> in
     auto at = static_cast<size_t>(each);
     if (!changed(each)) continue;
     now->seen[at] = {WeakRef<TensorImpl>(inputs[at].ref()), version_of(*inputs[at].impl())};
-    now->kept[at] = Tensor();
+    now->kept[at] = split_.reads[at] && may_hold_[at] ? inputs[at] : Tensor();
   }
   std::lock_guard lock(mutex_);
   constants_ = now;
@@ -115,15 +118,14 @@ std::shared_ptr<const Frozen::Constants> Frozen::fold(std::span<const Tensor> in
 }
 
 std::vector<Value> Frozen::run(std::span<const Tensor> inputs, std::span<const int64_t> symbols) {
-  std::shared_ptr<const Constants> constants = current();
+  bool is_ours = constants_to_use && (*constants_to_use)->owner == this;
+  ConstantsRef constants = is_ours ? *constants_to_use : current();
   if (!constants || !fits(*constants, inputs)) constants = fold(inputs, symbols);
   SmallVector<Tensor, 16> given;
-  given.reserve(inputs.size() + constants->tensors.size());
-  for (size_t at = 0; at < inputs.size(); ++at) {
-    if (!split_.reads[at])
-      given.push_back(Tensor());
-    else
-      given.push_back(constants->kept[at].defined() ? constants->kept[at] : inputs[at]);
+  given.reserve(split_.inputs.size() + constants->tensors.size());
+  for (int32_t each : split_.inputs) {
+    auto at = static_cast<size_t>(each);
+    given.push_back(constants->kept[at].defined() ? constants->kept[at] : inputs[at]);
   }
   for (const Tensor& constant : constants->tensors) given.push_back(constant);
   std::vector<Value> results = run_frozen_(given.span(), symbols);
@@ -139,9 +141,8 @@ void Frozen::refresh() {
   if (!constants_) return;
   auto stale = std::make_shared<Constants>(*constants_);
   // What was given up is no longer there to be computed from.
-  for (size_t at = 0; at < stale->seen.size(); ++at)
-    if (Ref<TensorImpl> alive = stale->seen[at].tensor.lock(); !alive || !core::is_erased(TensorBase(alive)))
-      stale->seen[at] = {};
+  for (Seen& seen : stale->seen)
+    if (Ref<TensorImpl> alive = seen.tensor.lock(); !alive || !core::is_erased(TensorBase(alive))) seen = {};
   constants_ = std::move(stale);
 }
 
@@ -153,22 +154,20 @@ void Frozen::give_up(std::span<const Tensor> inputs, std::span<const Tensor> era
   for (size_t at = 0; at < erased.size(); ++at) {
     if (!erased[at].defined()) continue;
     now->seen[at] = {WeakRef<TensorImpl>(erased[at].ref()), version_of(*erased[at].impl())};
+    // Without what the parameter's tensor carries besides its memory.
     if (split_.reads[at]) now->kept[at] = inputs[at].detach();
   }
   constants_ = std::move(now);
 }
 
 std::vector<std::string> Frozen::describe_constants() const {
-  std::shared_ptr<const Constants> constants = current();
+  ConstantsRef constants = current();
   std::vector<std::string> lines(split_.constants);
-  auto name = [&](int32_t input) {
-    return "%" + split_.frozen.values[static_cast<size_t>(split_.frozen.inputs[static_cast<size_t>(input)])].name;
-  };
   for (const FoldUnit& unit : split_.units) {
     std::vector<std::string> from;
-    for (int32_t each : unit.parameters) from.push_back(name(each));
+    for (int32_t each : unit.parameters) from.push_back("%" + split_.names[static_cast<size_t>(each)]);
     for (size_t at : unit.outputs) {
-      auto place = static_cast<size_t>(split_.frozen.inputs[split_.reads.size() + at]);
+      auto place = static_cast<size_t>(split_.frozen.inputs[split_.inputs.size() + at]);
       std::string hash = "not computed yet";
       if (constants && constants->tensors[at].defined()) {
         const Tensor& tensor = constants->tensors[at];

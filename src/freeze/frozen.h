@@ -20,52 +20,77 @@ using GraphFunction =
     std::function<std::vector<dispatch::Value>(std::span<const Tensor> inputs, std::span<const int64_t> symbols)>;
 using GraphCompiler = std::function<GraphFunction(const Graph& graph)>;
 
+class Frozen;
+
+// A tensor as it was when constants were computed from it.
+struct Seen {
+  WeakRef<TensorImpl> tensor;
+  int64_t version = -1;
+  bool holds(const TensorImpl& now) const;
+};
+
+struct Constants {
+  const Frozen* owner = nullptr;
+  std::vector<Tensor> tensors;
+  std::vector<Seen> seen;    // by input; of those that are no parameters: nothing
+  std::vector<Tensor> kept;  // by input: a parameter that is read at every call, if it may be held
+};
+using ConstantsRef = std::shared_ptr<const Constants>;
+
 class Frozen {
  public:
-  Frozen(Split split, const Parameters& parameters, Notes notes, const GraphCompiler& compiler);
+  // `may_hold`: by input, whether a parameter that is read at every call may be held on to.
+  Frozen(Split split, const Parameters& parameters, std::vector<bool> may_hold, Notes notes,
+         const GraphCompiler& compiler);
 
-  // Takes the inputs of the whole graph.
+  // Takes the inputs of the whole graph. Under `UseConstants`, parameters may be undefined: they have not changed.
   std::vector<dispatch::Value> run(std::span<const Tensor> inputs, std::span<const int64_t> symbols);
   // Computes all constants again at the next call.
   void refresh();
   // Whether an input is a parameter: after a call, what is computed from it is there.
   bool is_parameter(size_t input) const { return input < is_parameter_.size() && is_parameter_[input]; }
+  // Whether an input may be undefined, if it has not changed: nothing needs the tensor itself.
+  bool may_stand(size_t input) const {
+    return is_parameter(input) && (!split_.reads[input] || (input < may_hold_.size() && may_hold_[input]));
+  }
   // From now on a parameter may come as what `erased` makes of it, which stands for what it was.
   void give_up(std::span<const Tensor> inputs, std::span<const Tensor> erased);
 
+  // Null before the first call.
+  ConstantsRef current() const;
   const Graph& graph() const { return split_.frozen; }
   const Notes& notes() const { return notes_; }
   // "%constant0: float32[32, 3, 3, 3] 5f0c… from %conv_weight, %bn_weight"
   std::vector<std::string> describe_constants() const;
 
  private:
-  // A tensor as it was when constants were computed from it.
-  struct Seen {
-    WeakRef<TensorImpl> tensor;
-    int64_t version = -1;
-    bool holds(const TensorImpl& now) const;
-  };
-  struct Constants {
-    std::vector<Tensor> tensors;
-    std::vector<Seen> seen;    // by input; of those that are no parameters: nothing
-    std::vector<Tensor> kept;  // by input: what was given up and is read at every call
-  };
-
-  std::shared_ptr<const Constants> current() const;
   bool fits(const Constants& constants, std::span<const Tensor> inputs) const;
-  std::shared_ptr<const Constants> fold(std::span<const Tensor> inputs, std::span<const int64_t> symbols);
-  void check_not_given_up(const FoldUnit& unit, std::span<const Tensor> inputs) const;
+  ConstantsRef fold(std::span<const Tensor> inputs, std::span<const int64_t> symbols);
 
   Split split_;
   Notes notes_;
-  std::vector<bool> is_parameter_;   // by input
-  std::vector<int32_t> parameters_;  // those that something is computed from
+  std::vector<bool> is_parameter_;  // by input
+  std::vector<bool> may_hold_;
+  std::vector<int32_t> parameters_;
   GraphFunction run_frozen_;
   std::vector<GraphFunction> run_units_;
   std::vector<bool> is_slice_;  // by result: it lies in memory that others share
   mutable std::mutex mutex_;    // of the pointer
   std::mutex folding_;          // one at a time
-  std::shared_ptr<const Constants> constants_;
+  ConstantsRef constants_;
+};
+
+// While one lives, their frozen function uses these constants on this thread, unless it is given a parameter that is
+// not what they were computed from. May be null.
+class UseConstants {
+ public:
+  explicit UseConstants(const ConstantsRef& constants);
+  ~UseConstants();
+  UseConstants(const UseConstants&) = delete;
+  UseConstants& operator=(const UseConstants&) = delete;
+
+ private:
+  const ConstantsRef* before_;
 };
 
 }  // namespace tenon::freezing

@@ -147,13 +147,35 @@ class Splitter {
     }
     for (graph::Argument& output : frozen.outputs) rename_all(output);
     graph::remove_dead_code(frozen);
-    split.reads.assign(graph_.inputs.size(), false);
+    keep_what_is_read(split);
+    graph::verify(frozen);
+  }
+
+  // Inputs that are folded are not passed to what runs at every call. Those that it writes to are, and stay where it
+  // writes to them.
+  void keep_what_is_read(Split& split) const {
+    Graph& frozen = split.frozen;
     std::set<ValueId> read;
     for (const Node& node : frozen.nodes) graph::each_reference(node, [&](ValueId id) { read.insert(id); });
     for (const graph::Argument& output : frozen.outputs)
       graph::each_reference(output, [&](ValueId id) { read.insert(id); });
-    for (size_t at = 0; at < graph_.inputs.size(); ++at) split.reads[at] = read.contains(graph_.inputs[at]);
-    graph::verify(frozen);
+    for (const graph::Written& each : frozen.written) read.insert(graph_.inputs[static_cast<size_t>(each.input)]);
+    std::vector<int32_t> place(graph_.inputs.size(), -1);
+    std::vector<ValueId> taken;
+    for (size_t at = 0; at < graph_.inputs.size(); ++at) {
+      split.names.push_back(graph_.values[static_cast<size_t>(graph_.inputs[at])].name);
+      split.reads.push_back(read.contains(graph_.inputs[at]));
+      if (!split.reads[at]) continue;
+      place[at] = static_cast<int32_t>(taken.size());
+      split.inputs.push_back(static_cast<int32_t>(at));
+      taken.push_back(graph_.inputs[at]);
+    }
+    taken.insert(taken.end(), frozen.inputs.begin() + static_cast<ptrdiff_t>(graph_.inputs.size()),
+                 frozen.inputs.end());
+    frozen.inputs = std::move(taken);
+    for (graph::Written& each : frozen.written) each.input = place[static_cast<size_t>(each.input)];
+    // Their values are given; nobody looks for them among the inputs.
+    frozen.symbols.clear();
   }
 
   // Everything that a kept value is computed from; units that meet in a value are one.

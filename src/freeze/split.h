@@ -18,8 +18,10 @@ struct FoldUnit {
 };
 
 struct Split {
-  Graph frozen;             // the inputs of the whole graph, then the constants
-  std::vector<bool> reads;  // by input of the whole graph: whether `frozen` reads it
+  Graph frozen;                    // takes `inputs`, then the constants
+  std::vector<int32_t> inputs;     // those of the whole graph that it reads
+  std::vector<bool> reads;         // by input of the whole graph: whether it is among them
+  std::vector<std::string> names;  // by input of the whole graph
   std::vector<FoldUnit> units;
   size_t constants = 0;
 };

@@ -181,9 +181,18 @@ int64_t SizeGuards::value_of(const SymbolSource& source, std::span<const Tensor>
   return 0;
 }
 
+void SizeGuards::set_apart(const std::vector<bool>& inputs) {
+  auto stays = [&](const Fixed& each) {
+    auto input = static_cast<size_t>(each.input);
+    return input >= inputs.size() || !inputs[input];
+  };
+  auto first = std::stable_partition(fixed_.begin(), fixed_.end(), stays);
+  apart_ = static_cast<size_t>(fixed_.end() - first);
+}
+
 bool SizeGuards::check(std::span<const Tensor> inputs, std::span<const int64_t> numbers,
-                       SmallVector<int64_t, 16>& symbols) const {
-  for (const Fixed& each : fixed_) {
+                       SmallVector<int64_t, 16>& symbols, bool all) const {
+  for (const Fixed& each : std::span(fixed_).first(fixed_.size() - (all ? 0 : apart_))) {
     const TensorImpl& impl = *inputs[static_cast<size_t>(each.input)].impl();
     if (measured(impl, each.dim, each.stride) != each.value) return false;
   }
