@@ -808,7 +808,8 @@ void CompiledFunction::refresh() {
 }
 
 void CompiledFunction::update(std::span<const std::pair<std::string, Tensor>> tensors) {
-  // Calls that look for a segment wait, and read all cells before or after this.
+  // Calls that look for a segment wait, and so do captures: they read all cells before or after this.
+  std::lock_guard no_capture(state_->compile_mutex);
   std::unique_lock lock(state_->tree_mutex);
   std::map<std::string, std::set<CellState*>> known;
   state_->each_segment([&](const Segment& segment) {

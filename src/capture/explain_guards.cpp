@@ -83,8 +83,11 @@ bool Guards::add_tensor_mismatches(Frame& frame, std::vector<Reason>& found) con
   bool comparable = true;
   for (size_t at = 0; at < tensors_.size(); ++at) {
     const TensorGuard& guard = tensors_[at];
-    if (!borrows_arguments_ && !fetch(at, frame)) {
-      bool cell = std::holds_alternative<Ref<CellState>>(sources_[at]);
+    if (!borrows_arguments_) frame.inputs.push_back(fetch(at, frame));
+    const auto* cell = std::get_if<Ref<CellState>>(&sources_[at]);
+    bool may_miss =
+        cell ? !std::holds_alternative<Tensor>((*cell)->content) : std::holds_alternative<ClosureTensor>(sources_[at]);
+    if (!borrows_arguments_ && may_miss && !frame.inputs.back().defined()) {
       found.push_back(
           {fmt::format("{} '{}' {}", cell ? "cell" : "the closure tensor", guard.name,
                        cell ? "holds no tensor" : "is gone, or a variable that held it holds another one")});

@@ -110,24 +110,21 @@ bool fits(const TensorGuard& guard, const Tensor& input) {
 
 }  // namespace
 
-// Appends an input to the frame's; false if it is missing.
-bool Guards::fetch(size_t at, Frame& frame) const {
+// An input; undefined if it is missing.
+Tensor Guards::fetch(size_t at, const Frame& frame) const {
   const InputSource& source = sources_[at];
-  if (const auto* argument = std::get_if<Argument>(&source)) {
-    frame.inputs.push_back(frame.arguments[static_cast<size_t>(argument->position)]);
-  } else if (const auto* cell = std::get_if<Ref<CellState>>(&source)) {
+  if (const auto* argument = std::get_if<Argument>(&source))
+    return frame.arguments[static_cast<size_t>(argument->position)];
+  if (const auto* cell = std::get_if<Ref<CellState>>(&source)) {
     const auto* content = std::get_if<Tensor>(&(*cell)->content);
-    if (!content) return false;
-    frame.inputs.push_back(*content);
-  } else if (const auto* computed = std::get_if<Register>(&source)) {
-    frame.inputs.push_back(frame.registers[static_cast<size_t>(computed->index)]);
-  } else {
-    const auto& closure = std::get<ClosureTensor>(source);
-    Ref<TensorImpl> alive = closure.tensor.lock();
-    if (!alive || closure.rebound(*alive)) return false;
-    frame.inputs.push_back(Tensor(std::move(alive)));
+    return content ? *content : Tensor();
   }
-  return true;
+  if (const auto* computed = std::get_if<Register>(&source))
+    return frame.registers[static_cast<size_t>(computed->index)];
+  const auto& closure = std::get<ClosureTensor>(source);
+  Ref<TensorImpl> alive = closure.tensor.lock();
+  if (!alive || closure.rebound(*alive)) return Tensor();
+  return Tensor(std::move(alive));
 }
 
 namespace {
@@ -148,15 +145,17 @@ const TensorImpl* peek(const InputSource& source) {
 
 void Guards::let_stand(std::shared_ptr<freezing::Frozen> frozen, std::span<const InputRef> inputs) {
   if (!is_root_) return;
-  stand_for_.assign(sources_.size(), -1);
+  std::vector<bool> apart(sources_.size());
   for (size_t at = 0; at < inputs.size(); ++at)
-    if (!inputs[at].is_register && frozen->may_stand(at))
-      stand_for_[static_cast<size_t>(inputs[at].index)] = static_cast<int32_t>(at);
+    if (!inputs[at].is_register && frozen->is_parameter(at)) {
+      parameters_.push_back({inputs[at].index, static_cast<int32_t>(at), frozen->may_stand(at)});
+      apart[static_cast<size_t>(inputs[at].index)] = parameters_.back().stands;
+    }
   // Who is compared with others must be there.
   for (const SameTensor& fact : same_tensors_)
-    if (!fact.input.is_register) stand_for_[static_cast<size_t>(fact.input.index)] = -1;
-  std::vector<bool> apart;
-  for (int32_t each : stand_for_) apart.push_back(each >= 0);
+    if (!fact.input.is_register) apart[static_cast<size_t>(fact.input.index)] = false;
+  for (size_t at = 0; at < sources_.size(); ++at)
+    if (!apart[at]) asked_for_.push_back(static_cast<int32_t>(at));
   sizes_.set_apart(apart);
   frozen_ = std::move(frozen);
 }
@@ -166,10 +165,9 @@ bool Guards::all_stand(Frame& frame) const {
   if (!frozen_) return false;
   freezing::ConstantsRef constants = frozen_->current();
   if (!constants) return false;
-  for (size_t at = 0; at < sources_.size(); ++at) {
-    if (stand_for_[at] < 0) continue;
-    const TensorImpl* now = peek(sources_[at]);
-    if (!now || !constants->seen[static_cast<size_t>(stand_for_[at])].holds(*now)) return false;
+  for (const Parameter& each : parameters_) {
+    const TensorImpl* now = peek(sources_[static_cast<size_t>(each.input)]);
+    if (!now || !constants->seen[static_cast<size_t>(each.frozen)].holds(*now)) return false;
   }
   frame.frozen = std::move(constants);
   return true;
@@ -183,11 +181,19 @@ bool Guards::collect(Frame& frame, bool stand) const {
     return true;
   }
   frame.inputs.reserve(frame.inputs.size() + sources_.size());
+  if (stand) {
+    // These are the first inputs of the frame: they are the root's.
+    frame.inputs.resize(sources_.size());
+    for (int32_t each : asked_for_) {
+      auto at = static_cast<size_t>(each);
+      frame.inputs[at] = fetch(at, frame);
+      if (!frame.inputs[at].defined() || !fits(tensors_[at], frame.inputs[at])) return false;
+    }
+    return true;
+  }
   for (size_t at = 0; at < sources_.size(); ++at) {
-    if (stand && stand_for_[at] >= 0)
-      frame.inputs.push_back(Tensor());
-    else if (!fetch(at, frame) || !fits(tensors_[at], frame.inputs.back()))
-      return false;
+    frame.inputs.push_back(fetch(at, frame));
+    if (!frame.inputs.back().defined() || !fits(tensors_[at], frame.inputs.back())) return false;
   }
   return true;
 }

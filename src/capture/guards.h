@@ -128,7 +128,7 @@ class Guards {
   // Appends the inputs to the frame's. False if one is missing or of another kind. `stand`: parameters are left out.
   bool collect(Frame& frame, bool stand) const;
   bool all_stand(Frame& frame) const;
-  bool fetch(size_t at, Frame& frame) const;
+  Tensor fetch(size_t at, const Frame& frame) const;
   void add_call_mismatches(const Frame& frame, std::vector<Reason>& found) const;
   bool add_tensor_mismatches(Frame& frame, std::vector<Reason>& found) const;
   std::string input_name(const InputRef& ref) const;
@@ -155,7 +155,13 @@ class Guards {
   std::vector<bool> grad_modes_;  // that actions left behind
   AliasGuard aliases_;
   std::shared_ptr<freezing::Frozen> frozen_;
-  std::vector<int32_t> stand_for_;  // by input: which input of `frozen_` it is; -1: it is always asked for
+  struct Parameter {
+    int32_t input;       // of these guards
+    int32_t frozen;      // which input of `frozen_` it is
+    bool stands = true;  // nothing else needs the tensor
+  };
+  std::vector<Parameter> parameters_;
+  std::vector<int32_t> asked_for_;  // the inputs that are not among those that stand
   graph::SizeGuards sizes_;
 };
 

@@ -15,11 +15,6 @@ using dispatch::Value;
 
 namespace {
 
-int64_t version_of(const TensorImpl& tensor) {
-  // An inference tensor counts no writes.
-  return tensor.version ? tensor.version->count.load(std::memory_order_relaxed) : 0;
-}
-
 // By result: several may be views of one value, which is no result itself.
 std::vector<bool> find_slices(const Graph& graph) {
   std::vector<bool> slices;
@@ -40,7 +35,10 @@ UseConstants::UseConstants(const ConstantsRef& constants)
     : before_(std::exchange(constants_to_use, constants ? &constants : nullptr)) {}
 UseConstants::~UseConstants() { constants_to_use = before_; }
 
-bool Seen::holds(const TensorImpl& now) const { return tensor.address() == &now && version == version_of(now); }
+Seen::Seen(const Tensor& now)
+    : tensor(now.ref()),
+      writes(now.impl()->version),
+      count(writes ? writes->count.load(std::memory_order_relaxed) : 0) {}
 
 Frozen::Frozen(Split split, const Parameters& parameters, std::vector<bool> may_hold, Notes notes,
                const GraphCompiler& compiler)
@@ -66,7 +64,7 @@ ConstantsRef Frozen::current() const {
 bool Frozen::fits(const Constants& constants, std::span<const Tensor> inputs) const {
   for (int32_t each : parameters_) {
     auto at = static_cast<size_t>(each);
-    if (inputs[at].defined() && !constants.seen[at].holds(*inputs[at].impl())) return false;
+    if (!constants.seen[at].holds(*inputs[at].impl())) return false;
   }
   return true;
 }
@@ -109,7 +107,7 @@ ConstantsRef Frozen::fold(std::span<const Tensor> inputs, std::span<const int64_
   for (int32_t each : parameters_) {
     auto at = static_cast<size_t>(each);
     if (!changed(each)) continue;
-    now->seen[at] = {WeakRef<TensorImpl>(inputs[at].ref()), version_of(*inputs[at].impl())};
+    now->seen[at] = Seen(inputs[at]);
     now->kept[at] = split_.reads[at] && may_hold_[at] ? inputs[at] : Tensor();
   }
   std::lock_guard lock(mutex_);
@@ -120,7 +118,7 @@ ConstantsRef Frozen::fold(std::span<const Tensor> inputs, std::span<const int64_
 std::vector<Value> Frozen::run(std::span<const Tensor> inputs, std::span<const int64_t> symbols) {
   bool is_ours = constants_to_use && (*constants_to_use)->owner == this;
   ConstantsRef constants = is_ours ? *constants_to_use : current();
-  if (!constants || !fits(*constants, inputs)) constants = fold(inputs, symbols);
+  if (!is_ours && (!constants || !fits(*constants, inputs))) constants = fold(inputs, symbols);
   SmallVector<Tensor, 16> given;
   given.reserve(split_.inputs.size() + constants->tensors.size());
   for (int32_t each : split_.inputs) {
@@ -142,7 +140,7 @@ void Frozen::refresh() {
   auto stale = std::make_shared<Constants>(*constants_);
   // What was given up is no longer there to be computed from.
   for (Seen& seen : stale->seen)
-    if (Ref<TensorImpl> alive = seen.tensor.lock(); !alive || !core::is_erased(TensorBase(alive))) seen = {};
+    if (Ref<TensorImpl> alive = seen.tensor.lock(); !alive || !core::is_erased(TensorBase(alive))) seen = Seen();
   constants_ = std::move(stale);
 }
 
@@ -153,7 +151,7 @@ void Frozen::give_up(std::span<const Tensor> inputs, std::span<const Tensor> era
   auto now = std::make_shared<Constants>(*constants_);
   for (size_t at = 0; at < erased.size(); ++at) {
     if (!erased[at].defined()) continue;
-    now->seen[at] = {WeakRef<TensorImpl>(erased[at].ref()), version_of(*erased[at].impl())};
+    now->seen[at] = Seen(erased[at]);
     // Without what the parameter's tensor carries besides its memory.
     if (split_.reads[at]) now->kept[at] = inputs[at].detach();
   }

@@ -22,11 +22,18 @@ using GraphCompiler = std::function<GraphFunction(const Graph& graph)>;
 
 class Frozen;
 
-// A tensor as it was when constants were computed from it.
+// A tensor as it was when constants were computed from it. What counts its writes stays with it, and is held beside it:
+// then a call that compares hundreds of them looks at none of the tensors themselves.
 struct Seen {
   WeakRef<TensorImpl> tensor;
-  int64_t version = -1;
-  bool holds(const TensorImpl& now) const;
+  Ref<Version> writes;  // null: of an inference tensor nobody counts them
+  int64_t count = 0;
+
+  Seen() = default;
+  explicit Seen(const Tensor& now);
+  bool holds(const TensorImpl& now) const {
+    return tensor.address() == &now && (!writes || writes->count.load(std::memory_order_relaxed) == count);
+  }
 };
 
 struct Constants {
@@ -80,8 +87,8 @@ class Frozen {
   ConstantsRef constants_;
 };
 
-// While one lives, their frozen function uses these constants on this thread, unless it is given a parameter that is
-// not what they were computed from. May be null.
+// While one lives, their frozen function uses these constants on this thread: its parameters are what they were. May be
+// null.
 class UseConstants {
  public:
   explicit UseConstants(const ConstantsRef& constants);
