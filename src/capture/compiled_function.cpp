@@ -569,6 +569,8 @@ class Capture {
 CompiledFunction::CompiledFunction(CompileOptions options) : state_(std::make_unique<State>()) {
   TENON_CHECK(options.recompile_limit > 0, "[compile] expected a recompile_limit of at least 1, got {}",
               options.recompile_limit);
+  TENON_CHECK(!options.discard_parameters || options.freeze == Freeze::On,
+              "[compile] discard_parameters gives up what constants were computed from: expected freeze = Freeze::On");
   state_->options = std::move(options);
 }
 CompiledFunction::~CompiledFunction() = default;

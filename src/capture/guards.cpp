@@ -130,11 +130,11 @@ Tensor Guards::fetch(size_t at, const Frame& frame) const {
 namespace {
 
 // The tensor of a parameter, without holding it; null if there is none.
+const TensorImpl* peek(const CellState& cell) {
+  const auto* content = std::get_if<Tensor>(&cell.content);
+  return content ? content->impl() : nullptr;
+}
 const TensorImpl* peek(const InputSource& source) {
-  if (const auto* cell = std::get_if<Ref<CellState>>(&source)) {
-    const auto* content = std::get_if<Tensor>(&(*cell)->content);
-    return content ? content->impl() : nullptr;
-  }
   const auto* closure = std::get_if<ClosureTensor>(&source);
   if (!closure || closure->tensor.expired()) return nullptr;
   const TensorImpl* impl = closure->tensor.address();
@@ -148,8 +148,10 @@ void Guards::let_stand(std::shared_ptr<freezing::Frozen> frozen, std::span<const
   std::vector<bool> apart(sources_.size());
   for (size_t at = 0; at < inputs.size(); ++at)
     if (!inputs[at].is_register && frozen->is_parameter(at)) {
-      parameters_.push_back({inputs[at].index, static_cast<int32_t>(at), frozen->may_stand(at)});
-      apart[static_cast<size_t>(inputs[at].index)] = parameters_.back().stands;
+      auto index = static_cast<size_t>(inputs[at].index);
+      const auto* cell = std::get_if<Ref<CellState>>(&sources_[index]);
+      parameters_.push_back({cell ? cell->get() : nullptr, inputs[at].index, static_cast<int32_t>(at)});
+      apart[index] = frozen->may_stand(at);
     }
   // Who is compared with others must be there.
   for (const SameTensor& fact : same_tensors_)
@@ -166,7 +168,7 @@ bool Guards::all_stand(Frame& frame) const {
   freezing::ConstantsRef constants = frozen_->current();
   if (!constants) return false;
   for (const Parameter& each : parameters_) {
-    const TensorImpl* now = peek(sources_[static_cast<size_t>(each.input)]);
+    const TensorImpl* now = each.cell ? peek(*each.cell) : peek(sources_[static_cast<size_t>(each.input)]);
     if (!now || !constants->seen[static_cast<size_t>(each.frozen)].holds(*now)) return false;
   }
   frame.frozen = std::move(constants);

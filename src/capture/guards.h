@@ -156,9 +156,9 @@ class Guards {
   AliasGuard aliases_;
   std::shared_ptr<freezing::Frozen> frozen_;
   struct Parameter {
-    int32_t input;       // of these guards
-    int32_t frozen;      // which input of `frozen_` it is
-    bool stands = true;  // nothing else needs the tensor
+    const CellState* cell;  // that holds it; null: `sources_` says where it is
+    int32_t input;          // of these guards
+    int32_t frozen;         // which input of `frozen_` it is
   };
   std::vector<Parameter> parameters_;
   std::vector<int32_t> asked_for_;  // the inputs that are not among those that stand

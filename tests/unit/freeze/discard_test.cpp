@@ -74,6 +74,11 @@ TEST(Discard, new_tensors_for_old_ones) {
   EXPECT_EQ(infer.compile_count(), 1);
 }
 
+TEST(Discard, only_what_is_frozen_can_be_given_up) {
+  EXPECT_EQ(error_of([] { compile([](Tensor a) { return a + 1; }, {.discard_parameters = true}); }),
+            "[compile] discard_parameters gives up what constants were computed from: expected freeze = Freeze::On");
+}
+
 TEST(Discard, variables_keep_what_they_hold) {
   Tensor weight = randn({4, 4}), x = randn({2, 4});
   auto infer = compile([&](Tensor a) { return matmul(a, weight * 2); }, freezing_options());
