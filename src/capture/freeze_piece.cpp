@@ -44,16 +44,20 @@ std::vector<bool> in_cells(std::span<const InputRef> inputs, const Session& sess
 }
 
 aot::Compiled compile_frozen(const Backend& backend, const Piece& piece, const freezing::Parameters& parameters,
-                             std::vector<bool> may_hold, const aot::Options& options,
+                             const std::vector<bool>& may_hold, const aot::Options& options,
                              std::shared_ptr<freezing::Frozen>& frozen) {
   aot::GraphCompiler inner = backend.name() == "inductor" ? aot::GraphCompiler(aot::scheduled) : aot::interpreted;
-  auto compiler = [&](const graph::Graph& graph) -> GraphFunction {
-    frozen = freezing::freeze(graph, parameters, may_hold, inner);
-    return [kept = frozen](std::span<const Tensor> inputs, std::span<const int64_t> symbols) {
+  // Whoever compiles keeps the compiler, for graphs that follow later on.
+  auto made = std::make_shared<std::shared_ptr<freezing::Frozen>>();
+  auto compiler = [made, parameters, may_hold, inner](const graph::Graph& graph) -> GraphFunction {
+    *made = freezing::freeze(graph, parameters, may_hold, inner);
+    return [kept = *made](std::span<const Tensor> inputs, std::span<const int64_t> symbols) {
       return kept->run(inputs, symbols);
     };
   };
-  return aot::compile(piece.graph, piece.requires_grad, false, compiler, options);
+  aot::Compiled compiled = aot::compile(piece.graph, piece.requires_grad, false, compiler, options);
+  frozen = *made;
+  return compiled;
 }
 
 bool give_up_parameters(std::span<const std::shared_ptr<const Segment>> path, const Session& session) {

@@ -12,7 +12,7 @@ Decision can_be_frozen(const Backend& backend, bool records);
 // By input: whether it comes from a cell. What a cell holds lives as long as the guards that read it.
 std::vector<bool> in_cells(std::span<const InputRef> inputs, const Session& session);
 aot::Compiled compile_frozen(const Backend& backend, const Piece& piece, const freezing::Parameters& parameters,
-                             std::vector<bool> may_hold, const aot::Options& options,
+                             const std::vector<bool>& may_hold, const aot::Options& options,
                              std::shared_ptr<freezing::Frozen>& frozen);
 
 // The capture is over, and the segments of its path have run. Their parameters in cells are given up: each cell gets
