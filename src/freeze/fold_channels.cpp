@@ -78,6 +78,10 @@ Graph fold_channels(const Graph& original, const Parameters& parameters, Notes& 
       refuse(is_product.why());
       continue;
     }
+    if (Dtype dtype = graph.meta(product->result).dtype(); !is_floating(dtype)) {
+      refuse(fmt::format("{} is exact as it is", name(dtype)));
+      continue;
+    }
     size_t count = foldable_steps(graph, *product, found.steps);
     if (count == 0) {
       refuse(fmt::format("the result would be {} instead of {}", name(graph.meta(product->result).dtype()),

@@ -144,6 +144,14 @@ TEST(Fold, float64_and_halves) {
   }
 }
 
+TEST(Fold, integers_stay_exact) {
+  Tensor w = ones({2, 2}, kInt64), k = full({2}, int64_t{1} << 40, kInt64), x = full({1, 2}, 3, kInt64);
+  auto frozen = freeze([&](Tensor a) { return mm(a, w) * 2 + k; });
+  NoGrad off;
+  EXPECT_EQ(frozen(x)[0][0].item<int64_t>(), (int64_t{1} << 40) + 12);
+  EXPECT_THAT(only_entry(frozen).freezing, Contains(HasSubstr("int64 is exact as it is")));
+}
+
 TEST(Fold, only_where_gradients_are_off) {
   nn::Linear layer(3, 2);
   Tensor k = ones({2}) * 2;
