@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include <map>
 #include <memory>
 
 namespace tenon::freezing {
@@ -41,6 +42,20 @@ Tensor stacked(const Stack& stack, const Values& now) {
   return biases.empty() ? bmm(each, weight) : baddbmm(tenon::stack(biases, 0), each, weight);
 }
 
+// Weights that others read too would be kept twice. Slices of one matrix that all become part of the stack are not.
+void leave_out_shared(const Graph& graph, const Mask& constants, Stack& stack, Notes& notes) {
+  if (stack.products.size() < 2) return;
+  std::map<ValueId, size_t> members;
+  for (const Product& product : stack.products) ++members[viewed_by(graph, product.weight)];
+  std::erase_if(stack.products, [&](const Product& product) {
+    size_t readers = count_readers(graph, constants, product.weight);
+    if (readers <= members[viewed_by(graph, product.weight)]) return false;
+    notes.push_back(fmt::format("not stacked: {}: its weight is read {} times, and would be kept twice",
+                                name_of(graph, product.result), readers));
+    return true;
+  });
+}
+
 }  // namespace
 
 Graph stack_products(const Graph& original, const Parameters& parameters, Notes& notes) {
@@ -63,11 +78,6 @@ Graph stack_products(const Graph& original, const Parameters& parameters, Notes&
         refused = fmt::format("not stacked: {} and {}: {}", name_of(graph, first.result),
                               name_of(graph, product->result), join.why());
     }
-    if (size_t readers = joined ? count_readers(graph, constants, product->weight) : 0; readers > 1) {
-      notes.push_back(fmt::format("not stacked: {}: its weight is read {} times, and would be kept twice",
-                                  name_of(graph, product->result), readers));
-      continue;
-    }
     if (joined)
       joined->products.push_back(*product);
     else
@@ -75,7 +85,8 @@ Graph stack_products(const Graph& original, const Parameters& parameters, Notes&
     if (!joined && !refused.empty()) notes.push_back(refused);
   }
   Instead instead;
-  for (const Stack& stack : stacks) {
+  for (Stack& stack : stacks) {
+    leave_out_shared(graph, constants, stack, notes);
     if (stack.products.size() < 2) continue;
     std::vector<std::string> names;
     auto made = std::make_shared<Tensor>();

@@ -130,6 +130,31 @@ TEST(Fold, products_that_are_not_stacked) {
   EXPECT_THAT(only_entry(frozen).freezing, Contains(HasSubstr("widths 4 and 6 differ")));
 }
 
+// As an attention projects queries, keys and values.
+TEST(Fold, slices_of_one_matrix_are_stacked) {
+  Tensor w = randn({12, 4}), b = randn({12}), x = randn({5, 4});
+  auto project = [&](Tensor a) {
+    std::vector<Tensor> parts;
+    for (int64_t at = 0; at < 3; ++at)
+      parts.push_back(linear(a, w.slice(0, 4 * at, 4 * at + 4), b.slice(0, 4 * at, 4 * at + 4)));
+    return parts;
+  };
+  NoGrad off;
+  auto frozen = freeze(project);
+  std::vector<Tensor> expected = project(x), found = frozen(x);
+  for (size_t at = 0; at < 3; ++at) EXPECT_LT(difference(found[at], expected[at]), 1e-6);
+  EXPECT_EQ(count_of("aten::baddbmm(", only_entry(frozen).frozen), 1);
+  EXPECT_EQ(count_of("aten::addmm(", only_entry(frozen).frozen), 0);
+  // Somebody else reads the matrix.
+  auto other = freeze([&](Tensor a) {
+    std::vector<Tensor> parts = project(a);
+    return parts[0] + parts[1] + parts[2] + matmul(a.sin(), w.slice(0, 0, 4).t());
+  });
+  other(x);
+  EXPECT_EQ(count_of("aten::baddbmm(", only_entry(other).frozen), 0);
+  EXPECT_THAT(only_entry(other).freezing, Contains(HasSubstr("its weight is read 4 times, and would be kept twice")));
+}
+
 TEST(Fold, float64_and_halves) {
   for (Dtype dtype : {kFloat64, kFloat16, kBFloat16}) {
     SCOPED_TRACE(std::string(name(dtype)));
