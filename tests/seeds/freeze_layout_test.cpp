@@ -28,7 +28,7 @@ TEST(OptimizeForInferenceTemplate, conv_with_as_strided) {
     Model mod(groups);
     mod.eval();
     Tensor expected = mod(x);
-    auto foo = compile([&](Tensor image) { return mod(image); }, {.freeze = Freeze::On});
+    auto foo = compile([&](Tensor image) { return mod(image); }, freezing_options());
     Tensor found = foo(x);
     EXPECT_LT(difference(found, expected), 1e-5);
     EXPECT_TRUE(found.is_contiguous());
