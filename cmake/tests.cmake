@@ -113,7 +113,7 @@ add_test(NAME examples COMMAND tests_examples --gtest_brief=1)
 set_tests_properties(examples PROPERTIES LABELS examples TIMEOUT 600 ENVIRONMENT "${TENON_TEST_ENVIRONMENT}")
 
 # The programs of these pages, as they stand there.
-foreach(page getting_started from_pytorch)
+foreach(page getting_started from_pytorch freezing)
   set(source ${examples_dir}/page_${page}.cpp)
   add_custom_command(OUTPUT ${source}
     COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/tools/page ${PROJECT_SOURCE_DIR}/docs/${page}.md --out ${source}

@@ -17,6 +17,7 @@
 #include <tenon/data/dataset.h>
 #include <tenon/data/loader.h>
 #include <tenon/data/progress.h>
+#include <tenon/dispatch/autocast.h>
 #include <tenon/dispatch/numbers.h>
 #include <tenon/dispatch/profiler.h>
 #include <tenon/generated/ops.h>

@@ -97,7 +97,8 @@ std::vector<Value> run_wrapped(const std::shared_ptr<State>& state, std::span<co
   // Outputs that happen to be one tensor get a handle each, because each has a history of its own.
   for (size_t at = 0; at < joint.forward_outputs; ++at) {
     bool shared = false;
-    for (const Tensor& input : inputs) shared |= results[at].tensor().is(input);
+    const Tensor& result = results[at].tensor();
+    for (const Tensor& input : inputs) shared |= result.is(input);
     for (size_t before = 0; before < at; ++before) shared |= results[at].tensor().is(results[before].tensor());
     if (shared) results[at] = Value(alias_without_history(results[at].tensor()));
   }

@@ -1,4 +1,6 @@
 #include "backends.h"
+#include "core/erased.h"
+#include "freeze_piece.h"
 #include "outside.h"
 #include "session.h"
 #include "support/reworded.h"
@@ -7,6 +9,7 @@
 #include <tenon/capture/compile.h>
 #include <tenon/capture/marks.h>
 #include <tenon/capture/verify.h>
+#include <tenon/dispatch/autocast.h>
 #include <tenon/fake/fake.h>
 #include <tenon/support/counters.h>
 #include <tenon/support/log.h>
@@ -35,6 +38,9 @@ std::string Explanation::str() const {
     for (const std::string& guard : entry.guards) text += "  " + guard + "\n";
     if (!entry.forward.empty()) text += "forward after aot:\n" + entry.forward;
     if (!entry.backward.empty()) text += "backward after aot:\n" + entry.backward;
+    if (!entry.frozen.empty()) text += "frozen:\n" + entry.frozen;
+    if (!entry.freezing.empty()) text += "freezing:\n";
+    for (const std::string& line : entry.freezing) text += "  " + line + "\n";
     if (!entry.why.empty()) text += "ends because: " + entry.why + "\n";
   }
   for (const std::string& reason : recompiles) text += "recompiled: " + reason + "\n";
@@ -150,7 +156,12 @@ struct CompiledFunction::State {
     return count++;
   }();
   // What was compiled, by the text of the graph: segments that do the same share it.
-  std::map<std::string, aot::Compiled> plans;
+  struct Plan {
+    aot::Compiled compiled;
+    std::shared_ptr<freezing::Frozen> frozen;
+  };
+  std::map<std::string, Plan> plans;
+  std::atomic<bool> gave_up_parameters{false};
 
   std::vector<graph::DimPolicy> policies(const std::string& name, const Tensor& tensor);
   bool number_changes(const Ref<CellState>& cell);
@@ -158,6 +169,8 @@ struct CompiledFunction::State {
   // Goes on where nothing that was compiled fits: `path` was run, and none of `level` comes next.
   std::vector<Value> capture_from(std::vector<SegmentRef> path, const Siblings* level, Frame& frame,
                                   std::span<const Value> numbers, Body body);
+  // Calls `visit` for each segment that was captured.
+  void each_segment(const std::function<void(const Segment&)>& visit) const;
   // Why no root fits the call; no text if there is none yet.
   // `alarm`: the line of a closure tensor that may have been replaced.
   Reason why_new(const Frame& frame, std::optional<CallSite>& alarm);
@@ -191,8 +204,8 @@ struct CompiledFunction::State {
 class Capture {
  public:
   Capture(CompiledFunction::State& state, Frame& frame, std::span<const Value> numbers, std::vector<SegmentRef> path,
-          Body body)
-      : state_(state), frame_(frame), numbers_(numbers), path_(std::move(path)), body_(body) {}
+          Body body, std::string why = "")
+      : state_(state), frame_(frame), numbers_(numbers), path_(std::move(path)), body_(body), why_(std::move(why)) {}
 
   // `verify`: the whole path is known; an Error if the function does something else now.
   std::vector<Value> run(bool verify = false) {
@@ -213,6 +226,7 @@ class Capture {
     options.dynamic_shape_ops = state_.options.capture_dynamic_output_shape_ops;
     options.fullgraph = state_.options.fullgraph;
     options.argument_names = state_.options.argument_names;
+    options.why = why_;
     for (const SegmentRef& segment : path_)
       known_policies_.insert(known_policies_.end(), segment->policies.begin(), segment->policies.end());
     for (const SegmentRef& segment : path_)
@@ -261,8 +275,18 @@ class Capture {
       for (const std::shared_ptr<Segment>& segment : made_)
         segment->guards.settle_closures(session, state_.watches_closures());
     }
+    if (state_.options.freeze == Freeze::On && state_.options.discard_parameters && !verify_) discard();
     if (!verify_) made_.back()->leave();
     return std::move(results_);
+  }
+
+  void discard() {
+    std::vector<SegmentRef> whole(path_.begin(),
+                                  path_.begin() + static_cast<ptrdiff_t>(std::min(path_.size(), depth_)));
+    for (size_t at = made_before_; at < made_.size(); ++at) whole.push_back(made_[at]);
+    // Calls that look for a segment read cells.
+    std::unique_lock lock(state_.tree_mutex);
+    if (give_up_parameters(whole, *session_)) state_.gave_up_parameters = true;
   }
 
   // What was captured so far has run already: it is the path to follow.
@@ -282,7 +306,19 @@ class Capture {
 
   InputPolicy& policy(size_t input, const std::string& name, const Tensor& tensor) {
     if (input < known_policies_.size()) return known_policies_[input];
-    return new_policies_.emplace_back(InputPolicy{state_.policies(name, tensor), {}});
+    InputPolicy& made = new_policies_.emplace_back(InputPolicy{state_.policies(name, tensor), {}});
+    if (state_.options.freeze == Freeze::Off || frame_.grad_enabled) return made;
+    // Constants are computed for parameters of known sizes. Arguments come first.
+    using Kind = graph::DimPolicy::Kind;
+    bool is_argument = input < frame_.arguments.size();
+    for (graph::DimPolicy& dim : made.dims) {
+      if (!is_argument)
+        dim = {};
+      else if (state_.options.discard_parameters && state_.options.dynamic != Dynamic::Off && dim.kind == Kind::Static)
+        dim.kind = Kind::Dynamic;
+      dim.alone = is_argument && state_.options.discard_parameters;
+    }
+    return made;
   }
 
   bool cell_is_symbol(size_t position, const Ref<CellState>& cell) {
@@ -317,9 +353,16 @@ class Capture {
     segment->guards = Guards(*session_, from_, depth_ == 0 ? &frame_ : nullptr);
     segment->guards.set_aliases(std::move(piece.aliases));
     if (segment->returns()) segment->guards.end_here();
-    bool shared = compile(*segment, piece);
+    bool shared = false;
+    {
+      // The casts are nodes of the graph.
+      dispatch::ExcludeKeys cast_already(KeySet{DispatchKey::Autocast});
+      shared = compile(*segment, piece);
+    }
     // Compiling may have asked more of the sizes.
     segment->guards.set_sizes(*session_, from_);
+    bool writes = std::find(piece.written.begin(), piece.written.end(), true) != piece.written.end();
+    if (segment->frozen && segment->returns() && !writes) segment->guards.let_stand(segment->frozen, segment->inputs);
     from_ = session_->progress();
     TENON_ASSERT(segment->guards.check(frame_), "a new graph refuses its own arguments: {}",
                  segment->guards.explain(frame_).str());
@@ -359,18 +402,31 @@ class Capture {
       segment.compiled = {replay_graph(graph), {}, {}, {}};
       return false;
     }
+    // The function may turn recording on and off as it likes; a node says whether it was on.
+    bool records =
+        std::any_of(graph.nodes.begin(), graph.nodes.end(), [](const graph::Node& node) { return node.grad_enabled; });
+    Decision freezes = Decision::forbid("");
+    if (state_.options.freeze == Freeze::On) freezes = can_be_frozen(state_.options.backend, records);
+    segment.not_frozen = freezes.why();
+    freezing::Parameters parameters;
+    std::vector<bool> may_hold;
+    if (freezes) {
+      parameters = parameters_of(segment.inputs, piece, *session_);
+      may_hold = in_cells(segment.inputs, *session_);
+    }
     std::string key = plan_key(segment.captured, piece);
+    for (size_t at = 0; at < parameters.size(); ++at) key += !parameters[at] ? '-' : may_hold[at] ? 'h' : 'p';
     if (auto found = state_.plans.find(key); found != state_.plans.end()) {
-      segment.compiled = found->second;
+      segment.compiled = found->second.compiled;
+      segment.frozen = found->second.frozen;
       return true;
     }
     size_t guards = session_->env()->guards().size(), checks = session_->env()->deferred_checks().size();
     try {
-      // The function may turn recording on and off as it likes; a node says whether it was on.
-      bool records = std::any_of(graph.nodes.begin(), graph.nodes.end(),
-                                 [](const graph::Node& node) { return node.grad_enabled; });
       aot::Options options{piece.leaves, state_.options.double_backward == DoubleBackward::Refuse};
-      segment.compiled = compile_with(state_.options.backend, graph, piece.requires_grad, records, options);
+      segment.compiled =
+          freezes ? compile_frozen(state_.options.backend, piece, parameters, may_hold, options, segment.frozen)
+                  : compile_with(state_.options.backend, graph, piece.requires_grad, records, options);
     } catch (const autograd::NoDerivative& error) {
       // As in eager, that matters only to those who ask for the gradient.
       TENON_LOG(Breaks, "run operator by operator: {}", error.what());
@@ -389,7 +445,7 @@ class Capture {
     }
     // What lowering asked of the sizes stands in the guards of this segment alone.
     bool asked = session_->env()->guards().size() != guards || session_->env()->deferred_checks().size() != checks;
-    if (!asked) state_.plans.emplace(std::move(key), segment.compiled);
+    if (!asked) state_.plans.emplace(std::move(key), CompiledFunction::State::Plan{segment.compiled, segment.frozen});
     return false;
   }
 
@@ -495,6 +551,7 @@ class Capture {
   std::span<const Value> numbers_;
   std::vector<SegmentRef> path_;  // taken before; the frame holds what came of it
   Body body_;
+  std::string why_;  // nothing that was captured fits
   Session* session_ = nullptr;
   Progress from_;
   SegmentRef parent_;
@@ -512,6 +569,8 @@ class Capture {
 CompiledFunction::CompiledFunction(CompileOptions options) : state_(std::make_unique<State>()) {
   TENON_CHECK(options.recompile_limit > 0, "[compile] expected a recompile_limit of at least 1, got {}",
               options.recompile_limit);
+  TENON_CHECK(!options.discard_parameters || options.freeze == Freeze::On,
+              "[compile] discard_parameters gives up what constants were computed from: expected freeze = Freeze::On");
   state_->options = std::move(options);
 }
 CompiledFunction::~CompiledFunction() = default;
@@ -592,6 +651,7 @@ std::vector<Value> CompiledFunction::call(std::span<const Tensor> tensors, std::
   frame.arguments = tensors;
   frame.constants = constants;
   frame.grad_enabled = autograd::grad_enabled();
+  frame.autocast = Autocast::current();
   FlatValues with_numbers;
   if (state_->options.dynamic == Dynamic::Off && !numbers.empty()) {
     for (const Value& constant : constants) with_numbers.push_back(constant);
@@ -609,6 +669,7 @@ std::vector<Value> CompiledFunction::call(std::span<const Tensor> tensors, std::
     std::vector<Value> results = segment->run(frame);
     if (segment->returns()) {
       bool gave_up = std::any_of(tensors.begin(), tensors.end(), [](const Tensor& each) { return !each.defined(); });
+      gave_up |= state_->gave_up_parameters.load(std::memory_order_relaxed);
       if (verifies.load(std::memory_order_relaxed) && !gave_up) {
         path.push_back(segment);
         Capture(*state_, frame, numbers, std::move(path), body).run(true);
@@ -670,7 +731,8 @@ std::vector<Value> CompiledFunction::State::capture_from(std::vector<SegmentRef>
   }
   int64_t before = compiles;
   alarmed = alarm.has_value();
-  std::vector<Value> results = Capture(*this, frame, numbers, std::move(path), body).run();
+  std::string why = path.empty() ? reason.str() : "the function goes on in a way that it did not go before";
+  std::vector<Value> results = Capture(*this, frame, numbers, std::move(path), body, std::move(why)).run();
   if (alarm && compiles == before && ++false_alarms == kMostFalseAlarms) {
     std::string line = alarm->str();
     warn_once(
@@ -728,15 +790,80 @@ void CompiledFunction::reset() {
   state_->gave_up = false;
 }
 
+void CompiledFunction::State::each_segment(const std::function<void(const Segment&)>& visit) const {
+  std::vector<const Siblings*> open = {&roots};
+  while (!open.empty()) {
+    const Siblings* level = open.back();
+    open.pop_back();
+    for (const SegmentRef& segment : level->segments) {
+      visit(*segment);
+      open.push_back(&segment->children);
+    }
+  }
+}
+
+void CompiledFunction::refresh() {
+  std::unique_lock lock(state_->tree_mutex);
+  state_->each_segment([](const Segment& segment) {
+    if (segment.frozen) segment.frozen->refresh();
+  });
+}
+
+void CompiledFunction::update(std::span<const std::pair<std::string, Tensor>> tensors) {
+  // Calls that look for a segment wait, and so do captures: they read all cells before or after this.
+  std::lock_guard no_capture(state_->compile_mutex);
+  std::unique_lock lock(state_->tree_mutex);
+  std::map<std::string, std::set<CellState*>> known;
+  state_->each_segment([&](const Segment& segment) {
+    if (!segment.frozen) return;
+    for (const InputSource& source : segment.guards.sources())
+      if (const auto* cell = std::get_if<Ref<CellState>>(&source)) known[(*cell)->name].insert(cell->get());
+  });
+  std::vector<std::string> names;
+  for (const auto& [name, cells] : known) names.push_back(name);
+  std::vector<std::pair<CellState*, Tensor>> changes;
+  for (const auto& [name, tensor] : tensors) {
+    auto found = known.find(name);
+    TENON_CHECK_VALUE(found != known.end(), "[update] expected the name of a parameter that was frozen ({}), got '{}'",
+                      fmt::join(names, ", "), name);
+    TENON_CHECK_VALUE(found->second.size() == 1, "[update] {} parameters have the name '{}'", found->second.size(),
+                      name);
+    CellState* cell = *found->second.begin();
+    const Tensor& now = std::get<Tensor>(cell->content);
+    bool fits = tensor.defined() && tensor.dtype() == now.dtype() && tensor.device() == now.device() &&
+                tensor.sizes() == now.sizes();
+    TENON_CHECK_VALUE(fits, "[update] '{}' is {}, got {}", name, now.description(),
+                      tensor.defined() ? tensor.description() : "an undefined tensor");
+    Tensor other = tensor.detach();
+    if (now.requires_grad()) other.set_requires_grad();
+    changes.emplace_back(cell, other);
+  }
+  for (auto& [cell, tensor] : changes) cell->content = std::move(tensor);
+}
+
 namespace {
 
 void explain_tree(const Segment& segment, int depth, Explanation& explanation) {
   auto text = [](const std::shared_ptr<graph::Graph>& graph) {
     return graph ? graph::to_string(*graph) : std::string();
   };
-  explanation.entries.push_back({segment.captured, text(segment.compiled.joint), text(segment.compiled.forward),
-                                 text(segment.compiled.backward), segment.guards.describe(), segment.eager, depth,
-                                 segment.why});
+  explanation.entries.push_back({segment.captured,
+                                 text(segment.compiled.joint),
+                                 text(segment.compiled.forward),
+                                 text(segment.compiled.backward),
+                                 segment.guards.describe(),
+                                 segment.eager,
+                                 depth,
+                                 segment.why,
+                                 "",
+                                 {}});
+  std::vector<std::string>& freezing = explanation.entries.back().freezing;
+  if (!segment.not_frozen.empty()) freezing.push_back("not frozen: " + segment.not_frozen);
+  if (segment.frozen) {
+    explanation.entries.back().frozen = graph::to_string(segment.frozen->graph());
+    freezing = segment.frozen->describe_constants();
+    freezing.insert(freezing.end(), segment.frozen->notes().begin(), segment.frozen->notes().end());
+  }
   for (const SegmentRef& child : segment.children.segments) explain_tree(*child, depth + 1, explanation);
 }
 

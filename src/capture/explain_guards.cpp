@@ -16,6 +16,8 @@ std::string content_text(const CellContent& content) {
   return fmt::format("{}", std::get<double>(content));
 }
 
+std::string autocast_text(const std::optional<Dtype>& dtype) { return dtype ? std::string(name(*dtype)) : "none"; }
+
 // What of a tensor is not as it was.
 void add_mismatches(const TensorGuard& guard, const Tensor& input, std::vector<Reason>& found) {
   const TensorImpl& impl = *input.impl();
@@ -57,6 +59,9 @@ std::string Guards::input_name(const InputRef& ref) const {
 void Guards::add_call_mismatches(const Frame& frame, std::vector<Reason>& found) const {
   if (frame.grad_enabled != grad_enabled_)
     found.push_back({fmt::format("grad mode: expected {}", grad_enabled_ ? "on" : "off")});
+  if (frame.autocast != autocast_)
+    found.push_back(
+        {fmt::format("autocast: expected {}, got {}", autocast_text(autocast_), autocast_text(frame.autocast))});
   for (size_t at = 0; at < std::min(frame.constants.size(), constants_.size()); ++at)
     if (!same_constant(frame.constants[at], constants_[at]))
       found.push_back(
@@ -78,8 +83,11 @@ bool Guards::add_tensor_mismatches(Frame& frame, std::vector<Reason>& found) con
   bool comparable = true;
   for (size_t at = 0; at < tensors_.size(); ++at) {
     const TensorGuard& guard = tensors_[at];
-    if (!borrows_arguments_ && !fetch(at, frame)) {
-      bool cell = std::holds_alternative<Ref<CellState>>(sources_[at]);
+    if (!borrows_arguments_) frame.inputs.push_back(fetch(at, frame));
+    const auto* cell = std::get_if<Ref<CellState>>(&sources_[at]);
+    bool may_miss =
+        cell ? !std::holds_alternative<Tensor>((*cell)->content) : std::holds_alternative<ClosureTensor>(sources_[at]);
+    if (!borrows_arguments_ && may_miss && !frame.inputs.back().defined()) {
       found.push_back(
           {fmt::format("{} '{}' {}", cell ? "cell" : "the closure tensor", guard.name,
                        cell ? "holds no tensor" : "is gone, or a variable that held it holds another one")});
@@ -143,6 +151,7 @@ Reason Guards::explain(const Frame& frame) const {
 std::vector<std::string> Guards::describe() const {
   std::vector<std::string> lines;
   if (is_root_) lines.push_back(fmt::format("grad mode is {}", grad_enabled_ ? "on" : "off"));
+  if (autocast_) lines.push_back(fmt::format("autocast to {}", autocast_text(autocast_)));
   for (const dispatch::Value& constant : constants_) lines.push_back(fmt::format("a number is {}", constant.str()));
   for (const TensorGuard& guard : tensors_)
     lines.push_back(fmt::format("{}: {} on {}, {} dimensions, requires_grad={}", guard.name, name(guard.dtype),

@@ -70,6 +70,7 @@ Guards::Guards(Session& session, const Progress& from, const Frame* root)
       grad_modes_(session.grad_modes.begin() + static_cast<ptrdiff_t>(from.grad_modes), session.grad_modes.end()) {
   if (root) {
     grad_enabled_ = root->grad_enabled;
+    autocast_ = root->autocast;
     argument_count_ = root->arguments.size();
     same_as_ = first_of_each(root->arguments);
     for (size_t at = 0; at < argument_count_; ++at) argument_names_.push_back(session.argument_name(at));
@@ -109,27 +110,72 @@ bool fits(const TensorGuard& guard, const Tensor& input) {
 
 }  // namespace
 
-// Appends an input to the frame's; false if it is missing.
-bool Guards::fetch(size_t at, Frame& frame) const {
+// An input; undefined if it is missing.
+Tensor Guards::fetch(size_t at, const Frame& frame) const {
   const InputSource& source = sources_[at];
-  if (const auto* argument = std::get_if<Argument>(&source)) {
-    frame.inputs.push_back(frame.arguments[static_cast<size_t>(argument->position)]);
-  } else if (const auto* cell = std::get_if<Ref<CellState>>(&source)) {
+  if (const auto* argument = std::get_if<Argument>(&source))
+    return frame.arguments[static_cast<size_t>(argument->position)];
+  if (const auto* cell = std::get_if<Ref<CellState>>(&source)) {
     const auto* content = std::get_if<Tensor>(&(*cell)->content);
-    if (!content) return false;
-    frame.inputs.push_back(*content);
-  } else if (const auto* computed = std::get_if<Register>(&source)) {
-    frame.inputs.push_back(frame.registers[static_cast<size_t>(computed->index)]);
-  } else {
-    const auto& closure = std::get<ClosureTensor>(source);
-    Ref<TensorImpl> alive = closure.tensor.lock();
-    if (!alive || closure.rebound(*alive)) return false;
-    frame.inputs.push_back(Tensor(std::move(alive)));
+    return content ? *content : Tensor();
   }
+  if (const auto* computed = std::get_if<Register>(&source))
+    return frame.registers[static_cast<size_t>(computed->index)];
+  const auto& closure = std::get<ClosureTensor>(source);
+  Ref<TensorImpl> alive = closure.tensor.lock();
+  if (!alive || closure.rebound(*alive)) return Tensor();
+  return Tensor(std::move(alive));
+}
+
+namespace {
+
+// The tensor of a parameter, without holding it; null if there is none.
+const TensorImpl* peek(const CellState& cell) {
+  const auto* content = std::get_if<Tensor>(&cell.content);
+  return content ? content->impl() : nullptr;
+}
+const TensorImpl* peek(const InputSource& source) {
+  const auto* closure = std::get_if<ClosureTensor>(&source);
+  if (!closure || closure->tensor.expired()) return nullptr;
+  const TensorImpl* impl = closure->tensor.address();
+  return closure->rebound(*impl) ? nullptr : impl;
+}
+
+}  // namespace
+
+void Guards::let_stand(std::shared_ptr<freezing::Frozen> frozen, std::span<const InputRef> inputs) {
+  if (!is_root_) return;
+  std::vector<bool> apart(sources_.size());
+  for (size_t at = 0; at < inputs.size(); ++at)
+    if (!inputs[at].is_register && frozen->is_parameter(at)) {
+      auto index = static_cast<size_t>(inputs[at].index);
+      const auto* cell = std::get_if<Ref<CellState>>(&sources_[index]);
+      parameters_.push_back({cell ? cell->get() : nullptr, inputs[at].index, static_cast<int32_t>(at)});
+      apart[index] = frozen->may_stand(at);
+    }
+  // Who is compared with others must be there.
+  for (const SameTensor& fact : same_tensors_)
+    if (!fact.input.is_register) apart[static_cast<size_t>(fact.input.index)] = false;
+  for (size_t at = 0; at < sources_.size(); ++at)
+    if (!apart[at]) asked_for_.push_back(static_cast<int32_t>(at));
+  sizes_.set_apart(apart);
+  frozen_ = std::move(frozen);
+}
+
+bool Guards::all_stand(Frame& frame) const {
+  frame.frozen = nullptr;
+  if (!frozen_) return false;
+  freezing::ConstantsRef constants = frozen_->current();
+  if (!constants) return false;
+  for (const Parameter& each : parameters_) {
+    const TensorImpl* now = each.cell ? peek(*each.cell) : peek(sources_[static_cast<size_t>(each.input)]);
+    if (!now || !constants->seen[static_cast<size_t>(each.frozen)].holds(*now)) return false;
+  }
+  frame.frozen = std::move(constants);
   return true;
 }
 
-bool Guards::collect(Frame& frame) const {
+bool Guards::collect(Frame& frame, bool stand) const {
   if (borrows_arguments_) {
     frame.inputs_are_arguments = true;
     for (size_t at = 0; at < tensors_.size(); ++at)
@@ -137,8 +183,20 @@ bool Guards::collect(Frame& frame) const {
     return true;
   }
   frame.inputs.reserve(frame.inputs.size() + sources_.size());
-  for (size_t at = 0; at < sources_.size(); ++at)
-    if (!fetch(at, frame) || !fits(tensors_[at], frame.inputs.back())) return false;
+  if (stand) {
+    // These are the first inputs of the frame: they are the root's.
+    frame.inputs.resize(sources_.size());
+    for (int32_t each : asked_for_) {
+      auto at = static_cast<size_t>(each);
+      frame.inputs[at] = fetch(at, frame);
+      if (!frame.inputs[at].defined() || !fits(tensors_[at], frame.inputs[at])) return false;
+    }
+    return true;
+  }
+  for (size_t at = 0; at < sources_.size(); ++at) {
+    frame.inputs.push_back(fetch(at, frame));
+    if (!frame.inputs.back().defined() || !fits(tensors_[at], frame.inputs.back())) return false;
+  }
   return true;
 }
 
@@ -172,8 +230,8 @@ bool Guards::holds(const SameTensor& fact, const Frame& frame) const {
 
 bool Guards::check(Frame& frame) const {
   if (is_root_) {
-    if (frame.grad_enabled != grad_enabled_ || frame.arguments.size() != argument_count_ ||
-        frame.constants.size() != constants_.size())
+    if (frame.grad_enabled != grad_enabled_ || frame.autocast != autocast_ ||
+        frame.arguments.size() != argument_count_ || frame.constants.size() != constants_.size())
       return false;
     for (size_t at = 0; at < constants_.size(); ++at)
       if (!same_constant(frame.constants[at], constants_[at])) return false;
@@ -181,14 +239,15 @@ bool Guards::check(Frame& frame) const {
   }
   for (const CellFact& fact : cells_)
     if (!holds(fact, frame)) return false;
-  if (!collect(frame)) return false;
+  const bool stand = all_stand(frame);
+  if (!collect(frame, stand)) return false;
   for (const RegisterFact& fact : registers_)
     if (!holds(fact, frame)) return false;
   for (const SameTensor& fact : same_tensors_)
     if (!holds(fact, frame)) return false;
   for (size_t at = 0; at < grad_modes_.size(); ++at)
     if (frame.grad_modes[first_grad_mode_ + at] != grad_modes_[at]) return false;
-  return aliases_.check(frame) && sizes_.check(frame.all_inputs(), frame.numbers.span(), frame.symbols);
+  return aliases_.check(frame) && sizes_.check(frame.all_inputs(), frame.numbers.span(), frame.symbols, !stand);
 }
 
 void Guards::settle_closures(const Session& session, bool watch) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "alias_guard.h"
+#include "freeze/frozen.h"
 
 #include <tenon/core/cell.h>
 #include <tenon/graph/symbolic_inputs.h>
@@ -117,13 +118,17 @@ class Guards {
   const std::vector<InputSource>& sources() const { return sources_; }
   void set_aliases(AliasGuard aliases) { aliases_ = std::move(aliases); }
   const AliasGuard& aliases() const { return aliases_; }
+  // Of a frozen segment that ends the call and writes to nothing, with these inputs: as long as all its parameters are
+  // what constants were computed from, nothing else is asked of them, and the frame gets none of them.
+  void let_stand(std::shared_ptr<freezing::Frozen> frozen, std::span<const InputRef> inputs);
   // The sizes again: compiling may have asked more of them.
   void set_sizes(Session& session, const Progress& from);
 
  private:
-  // Appends the inputs to the frame's. False if one is missing or of another kind.
-  bool collect(Frame& frame) const;
-  bool fetch(size_t at, Frame& frame) const;
+  // Appends the inputs to the frame's. False if one is missing or of another kind. `stand`: parameters are left out.
+  bool collect(Frame& frame, bool stand) const;
+  bool all_stand(Frame& frame) const;
+  Tensor fetch(size_t at, const Frame& frame) const;
   void add_call_mismatches(const Frame& frame, std::vector<Reason>& found) const;
   bool add_tensor_mismatches(Frame& frame, std::vector<Reason>& found) const;
   std::string input_name(const InputRef& ref) const;
@@ -134,6 +139,7 @@ class Guards {
   bool is_root_ = false;
   bool borrows_arguments_ = false;
   bool grad_enabled_ = true;
+  std::optional<Dtype> autocast_;
   std::vector<dispatch::Value> constants_;
   size_t argument_count_ = 0;
   std::vector<std::string> argument_names_;
@@ -148,6 +154,14 @@ class Guards {
   size_t first_grad_mode_ = 0;
   std::vector<bool> grad_modes_;  // that actions left behind
   AliasGuard aliases_;
+  std::shared_ptr<freezing::Frozen> frozen_;
+  struct Parameter {
+    const CellState* cell;  // that holds it; null: `sources_` says where it is
+    int32_t input;          // of these guards
+    int32_t frozen;         // which input of `frozen_` it is
+  };
+  std::vector<Parameter> parameters_;
+  std::vector<int32_t> asked_for_;  // the inputs that are not among those that stand
   graph::SizeGuards sizes_;
 };
 

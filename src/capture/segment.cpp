@@ -12,6 +12,7 @@ using dispatch::Value;
 
 std::vector<Value> Segment::run_graph(Frame& frame) const {
   std::vector<Value> results;
+  freezing::UseConstants constants(frame.frozen);
   if (takes_all_inputs) {
     results = compiled.run(frame.all_inputs(), frame.symbols.span());
   } else {
@@ -52,6 +53,7 @@ std::vector<Value> Segment::run(Frame& frame) const {
   std::vector<Value> results;
   {
     support::OwnCode own;
+    dispatch::ExcludeKeys cast_already(KeySet{DispatchKey::Autocast});
     results = run_graph(frame);
   }
   const auto* returned = std::get_if<Return>(&end);

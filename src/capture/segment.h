@@ -9,6 +9,7 @@
 // things as they are met (inputs, symbols, numbers, registers), and a child goes on counting where its parent ended.
 #pragma once
 
+#include "freeze/frozen.h"
 #include "guards.h"
 
 #include <tenon/aot/aot.h>
@@ -21,6 +22,8 @@ struct Frame {
   std::span<const Tensor> arguments;
   std::span<const dispatch::Value> constants;
   bool grad_enabled = true;
+  std::optional<Dtype> autocast = {};
+  freezing::ConstantsRef frozen;      // if parameters are left out of `inputs`: what they stand for
   SmallVector<Tensor, 8> inputs;      // guarded tensors, in the order in which they were met
   bool inputs_are_arguments = false;  // `inputs` is empty, because it would be the same
   SmallVector<int64_t, 16> symbols;   // by symbol id
@@ -82,15 +85,17 @@ struct Segment {
   std::vector<InputRef> inputs;
   bool takes_all_inputs = false;  // they are the frame's inputs, in order
   aot::Compiled compiled;
-  std::string captured;               // the graph as text
-  std::string why;                    // of a break: what ended the segment
-  size_t register_count = 0;          // the graph's first outputs
-  size_t tensor_count = 0;            // those behind them: what the end works on
-  std::vector<int32_t> bound;         // unbacked symbols: the graph's last outputs
-  CallSite site;                      // of a break: the line of the user's program
-  std::optional<EarlyBreak> early;    // what it ends with
-  std::vector<InputPolicy> policies;  // of the inputs that were met here
-  std::vector<bool> cell_symbols;     // of the cells without a tensor that were met here: whether they are symbols
+  std::shared_ptr<freezing::Frozen> frozen;  // what `compiled` runs, if parameters are its constants
+  std::string not_frozen;                    // why not, if that was asked for
+  std::string captured;                      // the graph as text
+  std::string why;                           // of a break: what ended the segment
+  size_t register_count = 0;                 // the graph's first outputs
+  size_t tensor_count = 0;                   // those behind them: what the end works on
+  std::vector<int32_t> bound;                // unbacked symbols: the graph's last outputs
+  CallSite site;                             // of a break: the line of the user's program
+  std::optional<EarlyBreak> early;           // what it ends with
+  std::vector<InputPolicy> policies;         // of the inputs that were met here
+  std::vector<bool> cell_symbols;  // of the cells without a tensor that were met here: whether they are symbols
   // How many registers the end adds; -1: it has never come to its end, because it threw.
   mutable std::atomic<int64_t> end_registers{-1};
   End end;

@@ -1,6 +1,7 @@
 #include "session.h"
 
 #include "autograd/recorded_call.h"
+#include "core/erased.h"
 #include "outside.h"
 
 #include <tenon/autograd/grad_mode.h>
@@ -59,6 +60,12 @@ bool has_own_history(const Tensor& fake) {
 void capture_call(dispatch::Call& call) {
   Session* session = Session::current();
   TENON_ASSERT(session, "{} reached the Capture key outside a capture", call.op.name());
+  // Casts are part of the graph: they are recorded, and then the operator on what they give.
+  if (call.keys.has(DispatchKey::Autocast))
+    if (const dispatch::KernelFunction* casts = call.op.kernel(DispatchKey::Autocast)) {
+      dispatch::ExcludeKeys once(KeySet{DispatchKey::Autocast});
+      return (*casts)(call);
+    }
   session->record_call(call);
 }
 
@@ -239,6 +246,12 @@ CellValue Session::read_cell(const Ref<CellState>& cell) {
   if (const auto* tensor = std::get_if<Tensor>(&cell->content); tensor && tensor->defined()) {
     // A cell that the function itself made, or wrote to.
     if (tensor->is_fake()) return stand_in(*tensor);
+    TENON_CHECK(
+        !core::is_erased(*tensor) || options_.why.empty(),
+        "[compile] the function was frozen with discard_parameters, and '{}' was given up; this call needs a new "
+        "compile: {}",
+        cell->name, options_.why);
+    if (core::is_erased(*tensor)) core::refuse_erased(cell->name);
     auto [seen, first] = seen_cells_.try_emplace(cell.get(), *tensor);
     auto own = cell_inputs_.find(cell.get());
     if (own != cell_inputs_.end() && own->second.first.is(*tensor)) return own->second.second;
@@ -521,6 +534,22 @@ size_t Session::finish(End end, std::span<const Tensor> operands, std::string wh
   return added;
 }
 
+// By input of the segment: a result of its graph shares memory with it.
+std::vector<bool> Session::shown_inputs() const {
+  std::set<graph::ValueId> results;
+  for (const graph::Argument& output : recorder_->graph().outputs)
+    graph::each_reference(output, [&](graph::ValueId id) { results.insert(id); });
+  std::set<const Storage*> memory;
+  recorder_->each_tensor([&](const Tensor& fake, graph::ValueId id) {
+    if (results.contains(id)) memory.insert(fake.impl()->storage.get());
+  });
+  std::vector<bool> shown(graph_inputs_.size());
+  for (const auto& [impl, origin] : origins_)
+    for (size_t at = 0; at < graph_inputs_.size(); ++at)
+      if (origin.second == graph_inputs_[at]) shown[at] = memory.contains(impl->storage.get());
+  return shown;
+}
+
 // Gives the piece to the owner and starts the next one.
 size_t Session::hand_over(End end, size_t registers, size_t tensors, std::string why) {
   Piece piece;
@@ -547,6 +576,8 @@ size_t Session::hand_over(End end, size_t registers, size_t tensors, std::string
     for (size_t at = 0; at < graph_inputs_.size(); ++at)
       if (origin.second == graph_inputs_[at]) written[at] = written_.contains(impl->storage.get());
   piece.aliases = AliasGuard(graph_inputs_, written, given);
+  piece.written = written;
+  piece.shown = shown_inputs();
   recorder_->graph().symbols = inputs_.sources();
   piece.graph = std::move(recorder_->graph());
   graph::verify(piece.graph);

@@ -50,6 +50,8 @@ struct Piece {
   std::vector<InputRef> inputs;
   std::vector<bool> requires_grad;  // by input, before the piece runs
   std::vector<bool> leaves;         // by input
+  std::vector<bool> written;        // by input
+  std::vector<bool> shown;          // by input: a result has its memory
   AliasGuard aliases;
   size_t register_count = 0, tensor_count = 0;
   std::vector<int32_t> bound;
@@ -65,6 +67,7 @@ class Session {
     bool dynamic_shape_ops = false;  // nonzero() and the like give a symbolic size instead of breaking
     bool fullgraph = false;
     std::vector<std::string> argument_names;
+    std::string why;  // there is a capture; of the first one: empty
   };
 
   Session(InputPolicies policies, CellPolicies cell_policies, Options options, Frame& frame);
@@ -150,6 +153,7 @@ class Session {
   };
 
   void start_recorder();
+  std::vector<bool> shown_inputs() const;
   Tensor add_input(const Tensor& real, std::string name, InputSource source);
   bool expects(const InputSource& source) const;
   void know(const Tensor& fake);

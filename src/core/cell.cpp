@@ -1,3 +1,4 @@
+#include "erased.h"
 #include "support/thread_context.h"
 
 #include <tenon/core/cell.h>
@@ -81,7 +82,29 @@ std::shared_ptr<void> CopyCells::copy_once(const void* original, const std::func
 
 CellValue read_cell(const Ref<CellState>& state) {
   if (const CellReader* reader = cell_reader()) return (*reader)(state);
+  if (const auto* tensor = std::get_if<Tensor>(&state->content); tensor && tensor->defined() && is_erased(*tensor))
+    refuse_erased(state->name);
   return plain_value(state->content);
+}
+
+// No device computes on it: of what has only sizes, fakes and tensors of the device meta are the others.
+Tensor erased(const Tensor& tensor) {
+  Tensor made = make_without_data(tensor.sym_sizes(), tensor.sym_strides(), tensor.dtype(), tensor.device(),
+                                  KeySet{DispatchKey::Meta});
+  if (tensor.requires_grad()) made.set_requires_grad();
+  return made;
+}
+
+bool is_erased(const TensorBase& tensor) {
+  return tensor.impl()->keys.has(DispatchKey::Meta) && tensor.device().type == DeviceType::CPU;
+}
+
+void refuse_erased(const std::string& name) {
+  throw RuntimeError(
+      fmt::format("[Cell] Trying to run Pytorch Eager Module after Dynamo Freezing: '{}' was given up when a function "
+                  "that reads it was frozen (discard_parameters); call that function, give the cell another tensor, or "
+                  "freeze without discarding",
+                  name));
 }
 
 void write_cell(const Ref<CellState>& state, CellContent content) {

@@ -1,3 +1,4 @@
+#include "core/erased.h"
 #include "core/rebind.h"
 #include "support/checked.h"
 #include "support/thread_context.h"
@@ -130,6 +131,7 @@ int64_t TensorBase::version() const {
 
 void* TensorBase::raw_data() const {
   const TensorImpl& impl = need(*this, "data");
+  if (!impl.storage->has_data() && core::is_erased(*this)) core::refuse_erased(description());
   TENON_CHECK(impl.storage->has_data(), "[data] Cannot access data pointer of a {} tensor {}: it has no data",
               is_fake() ? "fake" : impl.device.str(), description());
   return static_cast<std::byte*>(impl.storage->data()) + impl.offset * size_of(impl.dtype);

@@ -35,7 +35,7 @@ SymInt SymbolicInputs::symbol_for(int64_t size, const DimPolicy& policy, int32_t
   }
   std::optional<SymInt> shared;
   if (known == InputLayout::kConstant) {
-    if (auto found = by_size_.find(size); found != by_size_.end()) shared = found->second;
+    if (auto found = by_size_.find(size); found != by_size_.end() && !policy.alone) shared = found->second;
   } else if (known < env_->pool().symbol_count()) {
     shared = SymInt(env_->pool().symbol(known), env_);
   }
@@ -45,7 +45,7 @@ SymInt SymbolicInputs::symbol_for(int64_t size, const DimPolicy& policy, int32_t
   }
   SymInt symbol = env_->create_size(size, fmt::format("size of {} at dim {}", name, dim));
   set_source(symbol.expr(), {SymbolSource::Kind::Size, input, dim});
-  by_size_.emplace(size, symbol);
+  if (!policy.alone) by_size_.emplace(size, symbol);
   return symbol;
 }
 
@@ -181,9 +181,18 @@ int64_t SizeGuards::value_of(const SymbolSource& source, std::span<const Tensor>
   return 0;
 }
 
+void SizeGuards::set_apart(const std::vector<bool>& inputs) {
+  auto stays = [&](const Fixed& each) {
+    auto input = static_cast<size_t>(each.input);
+    return input >= inputs.size() || !inputs[input];
+  };
+  auto first = std::stable_partition(fixed_.begin(), fixed_.end(), stays);
+  apart_ = static_cast<size_t>(fixed_.end() - first);
+}
+
 bool SizeGuards::check(std::span<const Tensor> inputs, std::span<const int64_t> numbers,
-                       SmallVector<int64_t, 16>& symbols) const {
-  for (const Fixed& each : fixed_) {
+                       SmallVector<int64_t, 16>& symbols, bool all) const {
+  for (const Fixed& each : std::span(fixed_).first(fixed_.size() - (all ? 0 : apart_))) {
     const TensorImpl& impl = *inputs[static_cast<size_t>(each.input)].impl();
     if (measured(impl, each.dim, each.stride) != each.value) return false;
   }

@@ -210,7 +210,9 @@ OPS(matmul) {
           Tensor result = matmul(input, weight);
           return bias ? result + *bias : result;
         }
-        TENON_CHECK(!bias || (bias->dim() == 1 && equal(bias->size(0), weight.size(0))),
+        // With rows alone, addmm takes whatever can be broadcast.
+        TENON_CHECK(!bias || (bias->dim() == 1 && equal(bias->size(0), weight.size(0))) ||
+                        (bias->dim() == 2 && input.dim() == 2),
                     "[linear] expected a bias of {} elements, got {}", weight.size(0).str(), bias->description());
         // Halves are rounded once, behind the bias.
         if (input.dim() == 1 && !is_half(input.dtype())) {

@@ -27,6 +27,7 @@ enum class ContextSlot : uint8_t {
   TraceMode,          // graph: the innermost recording below autograd
   DynamicSizes,       // fake: where unbacked numbers come from
   FixedDraws,         // core: random numbers that were drawn beforehand
+  Autocast,           // dispatch: the innermost scope
   Count_,
 };
 

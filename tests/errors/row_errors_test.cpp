@@ -158,7 +158,7 @@ TEST(RowErrors, Images) {
       {[=] { embedding(zeros({3, 2}), tensor({3})); }, "[index_select] an index is out of range"},
       {[=] { dropout(x, 1.5, true); }, "[dropout] expected a probability from 0 to 1, got 1.5"},
       {[=] { baddbmm(zeros({5}), zeros({1, 2, 3}), zeros({1, 3, 4})); },
-       "[expand] float32[5] cannot be expanded to [1, 2, 4]"},
+       "[baddbmm] self float32[5] cannot be broadcast to [1, 2, 4]"},
   });
 }
 

@@ -48,6 +48,7 @@ std::string to_python(const std::string& text) {
              {"torch.Int", "torch.int"},
              {"torch.UInt", "torch.uint"},
              {"torch.BFloat", "torch.bfloat"},
+             {"^(.*) \\? (.*) : (.*)$", "($2 if $1 else $3)"},
          })
       list.emplace_back(std::regex(from), to);
     return list;

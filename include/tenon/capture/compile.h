@@ -66,6 +66,25 @@ class Compiled {
     return capture::rebuild_result<R>(rest);
   }
 
+  // Of a frozen function: other tensors for parameters, by the names of their cells ("conv.weight"). An Error, and
+  // nothing is changed, if a name is unknown or a tensor is not like the one that it replaces. Calls on other threads
+  // see all of them or none. The tensors become the module's own.
+  //
+  //   nn::Linear layer(3, 2);
+  //   auto infer = freeze(layer);
+  //   NoGrad off;
+  //   infer(x);
+  //   infer.update({{"weight", zeros({2, 3})}, {"bias", ones({2})}});
+  void update(const std::vector<std::pair<std::string, Tensor>>& tensors) const { state_->update(tensors); }
+  // Of a frozen function: computes its constants again at the next call. Writing through `data<T>()` leaves no trace;
+  // writing by operators does.
+  //
+  //   nn::Linear layer(3, 2);
+  //   auto infer = freeze(layer);
+  //   layer.weight.get().data<float>()[0] = 7;
+  //   infer.refresh();
+  void refresh() const { state_->refresh(); }
+
   // How many graphs were compiled since the start or the last `reset()`.
   int64_t compile_count() const { return state_->compile_count(); }
   // Forgets everything that was compiled.
@@ -103,6 +122,19 @@ class Compiled {
 
 template <typename F>
 Compiled<F> compile(F function, CompileOptions options = {}) {
+  return Compiled<F>(std::move(function), std::move(options));
+}
+
+// `compile` of something that only infers: what is computed from its parameters alone is computed once.
+//
+//   nn::Sequential model(nn::Conv2d(3, 8, 3), nn::BatchNorm2d(8));
+//   model.eval();
+//   auto infer = freeze(model);
+//   NoGrad off;
+//   Tensor result = infer(randn({1, 3, 8, 8}));  // a single convolution
+template <typename F>
+Compiled<F> freeze(F function, CompileOptions options = {}) {
+  options.freeze = Freeze::On;
   return Compiled<F>(std::move(function), std::move(options));
 }
 

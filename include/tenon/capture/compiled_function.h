@@ -61,6 +61,17 @@ class Backend {
   std::function<GraphFunction(const graph::Graph&)> custom_;
 };
 
+// Parameters as constants, for functions that only infer. Tensors that the function reaches by itself (cells, a
+// module's parameters among them, and variables that it captured) are taken for constants where gradients are off: what
+// is computed from them alone is computed once, and again when one of them has changed. See docs/freezing.md.
+//
+//   nn::Linear layer(3, 2);
+//   auto infer = compile([&](Tensor a) { return layer(a) * 2; }, {.freeze = Freeze::On});
+//   NoGrad off;
+//   infer(x);                                        // twice the layer's weight is a constant of it
+//   infer.update({{"weight", zeros({2, 3})}});       // follows, without a compile
+enum class Freeze : uint8_t { Off, On };
+
 // Derivatives of a compiled function's derivatives. Refusing saves what only they need of the function's inputs.
 enum class DoubleBackward : uint8_t { Allow, Refuse };
 
@@ -71,6 +82,10 @@ struct CompileOptions {
   bool fullgraph = false;  // an Error where the function would otherwise be captured as more than one graph
   Dynamic dynamic = Dynamic::Auto;
   Backend backend = "inductor";
+  Freeze freeze = Freeze::Off;
+  // Of a frozen function: parameters in cells are given up once what is computed from them is there. Sizes of arguments
+  // are dynamic then, because nothing can be captured again; reading such a parameter is an Error.
+  bool discard_parameters = false;
   int recompile_limit = 8;              // past it, calls that fit nothing that was compiled run eagerly
   bool capture_scalar_outputs = false;  // item() gives a symbol instead of ending the graph
   bool capture_dynamic_output_shape_ops =
@@ -118,9 +133,11 @@ struct Explanation {
   struct Entry {
     std::string captured, joint, forward, backward;  // graphs; empty where there is none
     std::vector<std::string> guards;
-    bool eager = false;  // these calls run eagerly
-    int depth = 0;       // how many breaks come before
-    std::string why;     // the break that ends it; empty: it returns
+    bool eager = false;                 // these calls run eagerly
+    int depth = 0;                      // how many breaks come before
+    std::string why;                    // the break that ends it; empty: it returns
+    std::string frozen;                 // of a frozen one: what runs at every call, its constants last among the inputs
+    std::vector<std::string> freezing;  // what was folded, and what was not and why
   };
   std::vector<Entry> entries;           // of graphs that follow on a break: behind the one that breaks
   std::vector<std::string> recompiles;  // why each compile after the first was needed
@@ -144,6 +161,10 @@ class CompiledFunction {
 
   // Dimensions of arguments that will change, by their size: the first capture takes them for dynamic.
   void foresee(std::span<const Tensor> tensors, FunctionRef<bool(int64_t size)> changes);
+
+  // Of a frozen function: other tensors for parameters, by the names of their cells.
+  void update(std::span<const std::pair<std::string, Tensor>> tensors);
+  void refresh();
 
   int64_t compile_count() const;
   void reset();

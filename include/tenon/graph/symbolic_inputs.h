@@ -19,8 +19,11 @@ namespace tenon::graph {
 class SizeGuards {
  public:
   // Appends the values of the slice's symbols; false if a size, a stride or a guard does not hold. Allocates only for
-  // many symbols.
-  bool check(std::span<const Tensor> inputs, std::span<const int64_t> numbers, SmallVector<int64_t, 16>& symbols) const;
+  // many symbols. Without `all`, those that were set apart are not looked at.
+  bool check(std::span<const Tensor> inputs, std::span<const int64_t> numbers, SmallVector<int64_t, 16>& symbols,
+             bool all = true) const;
+  // By input: its sizes are constants, and a caller may know them by other means.
+  void set_apart(const std::vector<bool>& inputs);
   // What does not hold, in words: "size of x at dim 0: expected 4, got 6". `symbols`: known before the slice.
   struct Failure {
     std::string text;
@@ -52,6 +55,7 @@ class SizeGuards {
   size_t first_symbol_ = 0;
   std::vector<SymbolSource> sources_;  // of the slice's symbols
   std::vector<Fixed> fixed_;           // sizes and strides that are constants
+  size_t apart_ = 0;                   // how many of them, at the end, were set apart
   std::vector<Expectation> expected_;  // the others that do not define a symbol
   std::vector<sym::Guard> guards_;
   sym::ExprProgram program_;  // expectations, then guards
@@ -67,6 +71,7 @@ struct DimPolicy {
   } kind = Kind::Static;
   sym::Range range{};           // promised by the user
   bool dynamic_stride = false;  // a stride that does not follow from the sizes is a symbol
+  bool alone = false;           // shares no symbol with a dimension that happens to be as large
 };
 
 // Which symbols an input's sizes and strides became. Which sizes are equal, and which strides follow from them, is seen
