@@ -14,8 +14,8 @@ CTEST := ctest -j2 --output-on-failure --test-dir
 help:  ## this list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 10
 
-build:  ## the library, the tools and the tests, in build/
-	$(call build,release,build)
+build:  ## the library, the tools, the Python package and the tests, in build/
+	$(call build,release,build,,python)
 
 demo:  ## trains a small network, eager and compiled, and prints a table
 	$(call build,release,build,demo)
