@@ -60,14 +60,14 @@ Dtype dtype_of(const DlTensor& tensor) {
                   tensor.dtype.code, tensor.dtype.bits, tensor.dtype.lanes);
 }
 
-Tensor tensor_on(const DlTensor& tensor, std::function<void(void*)> deleter) {
+Tensor tensor_on(const DlTensor& tensor) {
   TENON_CHECK(tensor.device.type == kCpu, "[exchange] expected a tensor on the CPU, got device type {}",
               tensor.device.type);
   std::span<const int64_t> shape(tensor.shape, static_cast<size_t>(tensor.ndim));
   Ints strides =
       tensor.strides ? Ints(std::span<const int64_t>(tensor.strides, shape.size())) : core::contiguous_strides(shape);
   return from_blob(static_cast<void*>(static_cast<std::byte*>(tensor.data) + tensor.byte_offset), Ints(shape), strides,
-                   std::move(deleter), TensorOptions(dtype_of(tensor)));
+                   nullptr, TensorOptions(dtype_of(tensor)));
 }
 
 struct Lent {
@@ -99,24 +99,7 @@ Exchange::Exchange(PyObject* capsule)
 Tensor Exchange::borrow(PyObject* object) const {
   DlTensor tensor;
   if (table_->tensor_from_object(object, &tensor) != 0) throw PythonError();
-  return tensor_on(tensor, nullptr);
-}
-
-Tensor Exchange::own(PyObject* object) const {
-  DlManagedTensor* managed = nullptr;
-  if (table_->managed_from_object(object, &managed) != 0) throw PythonError();
-  struct GiveBack {
-    DlManagedTensor* managed;
-    void operator()(void*) const {
-      if (managed->deleter) managed->deleter(managed);
-    }
-  } give_back{managed};
-  try {
-    return tensor_on(managed->tensor, give_back);
-  } catch (...) {
-    give_back(nullptr);
-    throw;
-  }
+  return tensor_on(tensor);
 }
 
 PyObject* Exchange::give(Tensor tensor) const {

@@ -16,12 +16,11 @@ class Exchange {
   // `capsule`: the attribute of the tensor type. An Error if its major version is not ours.
   explicit Exchange(PyObject* capsule);
 
-  // A tensor on the memory of the other one. Borrowed: good while the object lives. Owned: it keeps the memory alive,
-  // and lets go of it on whatever thread drops it, without Python's lock. What is not supported is an error of Python's
+  // A tensor on the memory of the other one, good while the object lives. What is not supported is an error of Python's
   // (PythonError) or an Error of ours.
   Tensor borrow(PyObject* object) const;
-  Tensor own(PyObject* object) const;
-  // A new reference to a tensor of the other library on our memory.
+  // A new reference to a tensor of the other library on our memory, which lets go of it on whatever thread it dies,
+  // without Python's lock.
   PyObject* give(Tensor tensor) const;
 
  private:

@@ -129,8 +129,8 @@ class Tracer {
 class PyPart {
  public:
   PyPart(const Tracer& tracer, std::vector<size_t> calls, const std::vector<Reference>& inputs,
-         const std::vector<Reference>& outputs, const Exchange& exchange)
-      : exchange_(exchange) {
+         const std::vector<Reference>& outputs, const Exchange& exchange, nb::object make_view)
+      : make_view_(std::move(make_view)), exchange_(exchange) {
     auto values = [](const std::vector<Reference>& references) {
       std::vector<int32_t> list;
       for (const Reference& each : references) list.push_back(each.value);
@@ -161,40 +161,62 @@ class PyPart {
       nb::gil_scoped_release release;
       outcome = part_->run({inputs.data(), inputs.size()}, values.span());
     }
-    PyObject* results = PyTuple_New(static_cast<Py_ssize_t>(outcome.results.size()));
+    nb::object results = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(outcome.results.size())));
     if (!results) throw PythonError();
-    auto owner = nb::steal<nb::tuple>(results);
+    SmallVector<nb::object, 4> wholes;
+    if (outcome.homes) wholes.resize(outcome.results.size());
     for (size_t at = 0; at < outcome.results.size(); ++at) {
       Tensor& result = outcome.results[at];
-      if (outcome.lies_in && (*outcome.lies_in)[at] >= 0) {
-        // It looks into memory that was only borrowed.
-        auto input = static_cast<size_t>((*outcome.lies_in)[at]);
-        if (result.impl()->storage.get() == memory[input]) keep(result, nb::handle(args[input]).ptr());
+      nb::object given;
+      if (!outcome.homes) {
+        given = give(std::move(result));
+      } else if (Part::Home home = (*outcome.homes)[at];
+                 home.input >= 0 && result.impl()->storage.get() == memory[static_cast<size_t>(home.input)]) {
+        given = view_of(args[static_cast<size_t>(home.input)], result);
+      } else if (home.input >= 0 || home.first >= 0) {
+        nb::object& whole = wholes[home.first >= 0 ? static_cast<size_t>(home.first) : at];
+        if (!whole) whole = give(whole_of(result));
+        given = view_of(whole, result);
+      } else {
+        given = give(std::move(result));
       }
-      PyTuple_SET_ITEM(results, static_cast<Py_ssize_t>(at), exchange_.give(std::move(result)));
+      PyTuple_SET_ITEM(results.ptr(), static_cast<Py_ssize_t>(at), given.release().ptr());
     }
-    return owner;
+    return nb::borrow<nb::tuple>(results);
   }
 
   const Part& part() const { return *part_; }
 
  private:
-  // The same elements, in memory that the result keeps alive.
-  void keep(Tensor& result, PyObject* object) const {
-    Tensor owned = exchange_.own(object);
-    auto impl = make_ref<TensorImpl>();
-    const TensorImpl& before = *result.impl();
-    impl->storage = owned.impl()->storage;
-    impl->offset = before.offset;
-    impl->sizes = before.sizes;
-    impl->strides = before.strides;
-    impl->dtype = before.dtype;
-    impl->device = before.device;
-    impl->keys = owned.impl()->keys;
-    impl->version = make_ref<Version>();
-    result = Tensor(impl);
+  nb::object give(Tensor tensor) const { return nb::steal(exchange_.give(std::move(tensor))); }
+
+  // Results that share memory share the other library's storage too, and begin in it where ours do.
+  nb::object view_of(nb::handle base, const Tensor& result) const {
+    auto tuple = [](std::span<const int64_t> numbers) {
+      nb::object list = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(numbers.size())));
+      for (size_t at = 0; at < numbers.size(); ++at)
+        PyTuple_SET_ITEM(list.ptr(), static_cast<Py_ssize_t>(at), PyLong_FromLongLong(numbers[at]));
+      return list;
+    };
+    const TensorImpl& impl = *result.impl();
+    return make_view_(base, tuple(impl.sizes.span()), tuple(impl.strides.span()), impl.offset);
   }
 
+  // All of the memory that a result lies in.
+  static Tensor whole_of(const Tensor& result) {
+    auto impl = make_ref<TensorImpl>();
+    const TensorImpl& part = *result.impl();
+    impl->storage = part.storage;
+    impl->sizes = Ints{part.storage->bytes() / size_of(part.dtype)};
+    impl->strides = Ints{1};
+    impl->dtype = part.dtype;
+    impl->device = part.device;
+    impl->keys = part.keys;
+    impl->version = make_ref<Version>();
+    return Tensor(impl);
+  }
+
+  nb::object make_view_;
   Exchange exchange_;
   std::unique_ptr<Part> part_;
 };
@@ -240,8 +262,9 @@ NB_MODULE(_core, module) {
       .def("call", &Tracer::call, nb::arg("op"), nb::arg("arguments"), nb::arg("types"));
   nb::class_<PyPart>(module, "Part")
       .def(nb::init<const Tracer&, std::vector<size_t>, const std::vector<Reference>&, const std::vector<Reference>&,
-                    const Exchange&>(),
-           nb::arg("tracer"), nb::arg("calls"), nb::arg("inputs"), nb::arg("outputs"), nb::arg("exchange"))
+                    const Exchange&, nb::object>(),
+           nb::arg("tracer"), nb::arg("calls"), nb::arg("inputs"), nb::arg("outputs"), nb::arg("exchange"),
+           nb::arg("make_view"))
       .def("__call__", &PyPart::call)
       .def_prop_ro("numbers", [](const PyPart& self) { return self.part().numbers(); })
       .def_prop_ro("variants", [](const PyPart& self) { return self.part().variant_count(); })

@@ -70,19 +70,30 @@ std::vector<int64_t> hints_of(const Program& program) {
   return hints;
 }
 
-// By result of the plan: the input in whose memory it lies, or -1.
-std::vector<int32_t> inputs_behind(const runtime::Plan& plan) {
+// Where the results of a plan lie; empty if each is alone.
+std::vector<Part::Home> homes_of(const runtime::Plan& plan) {
   std::vector<runtime::Slot> base(plan.slot_count);
   for (size_t at = 0; at < base.size(); ++at) base[at] = static_cast<runtime::Slot>(at);
   for (const runtime::Step& step : plan.steps)
     if (const auto* view = std::get_if<runtime::ViewStep>(&step))
       base[static_cast<size_t>(view->slot)] = base[static_cast<size_t>(view->base)];
-  std::vector<int32_t> behind;
-  for (const runtime::PlanOutput& output : plan.outputs) {
-    runtime::Slot slot = output.slot < 0 ? -1 : base[static_cast<size_t>(output.slot)];
-    behind.push_back(slot < static_cast<runtime::Slot>(plan.input_count) ? slot : -1);
+  std::vector<Part::Home> homes(plan.outputs.size());
+  std::map<runtime::Slot, std::vector<size_t>> inside;  // results by the slot whose memory they lie in
+  bool any = false;
+  for (size_t at = 0; at < homes.size(); ++at) {
+    const runtime::Slot slot = plan.outputs[at].slot;
+    if (slot < 0) continue;
+    const runtime::Slot home = base[static_cast<size_t>(slot)];
+    std::vector<size_t>& others = inside[home];
+    others.push_back(at);
+    if (home < static_cast<runtime::Slot>(plan.input_count))
+      homes[at].input = home;
+    else if (home != slot || others.size() > 1)
+      for (size_t other : others) homes[other].first = static_cast<int32_t>(others.front());
+    any |= homes[at].input >= 0 || homes[at].first >= 0;
   }
-  return behind;
+  if (!any) homes.clear();
+  return homes;
 }
 
 Tensor restrided(const Tensor& tensor, std::span<const int64_t> strides) {
@@ -170,9 +181,7 @@ std::shared_ptr<const Part::Variant> Part::compile(std::span<const int64_t> hint
   TENON_LOG(Graph, "part of a PyTorch program:\n{}", variant->text);
   variant->plan = schedule::compile_graph(graph);
   TENON_LOG(Plan, "{}", runtime::to_string(*variant->plan));
-  variant->lies_in = inputs_behind(*variant->plan);
-  variant->any_lies_in =
-      std::any_of(variant->lies_in.begin(), variant->lies_in.end(), [](int32_t at) { return at >= 0; });
+  variant->homes = homes_of(*variant->plan);
   std::vector<sym::Expr> conditions;
   for (const sym::Guard& guard : variant->env->guards()) conditions.push_back(guard.condition);
   variant->guards = sym::ExprProgram(conditions);
@@ -257,7 +266,7 @@ Part::Outcome Part::run(std::span<Tensor> inputs, std::span<const int64_t> numbe
   outcome.results.reserve(outputs_.size());
   for (dispatch::Value& value : runtime::run(*variant->plan, inputs, symbols.span()))
     outcome.results.push_back(value.take_tensor());
-  if (variant->any_lies_in) outcome.lies_in = &variant->lies_in;
+  if (!variant->homes.empty()) outcome.homes = &variant->homes;
   return outcome;
 }
 

@@ -27,10 +27,14 @@ class Part {
   size_t output_count() const { return outputs_.size(); }
   size_t variant_count() const;
 
+  // In whose memory a result lies.
+  struct Home {
+    int32_t input = -1;  // an input's
+    int32_t first = -1;  // or that of the first result in it, where there are several, or where it begins before them
+  };
   struct Outcome {
     std::vector<Tensor> results;
-    // By result: the input in whose memory it lies, or -1; null if none does. Good for as long as the part.
-    const std::vector<int32_t>* lies_in = nullptr;
+    const std::vector<Home>* homes = nullptr;  // by result; null: each is alone in memory of its own
   };
   // `numbers`: of a real the bits. Inputs whose strides are others than the program says are replaced by copies.
   Outcome run(std::span<Tensor> inputs, std::span<const int64_t> numbers);
@@ -46,8 +50,7 @@ class Part {
     Ref<sym::ShapeEnv> env;
     sym::ExprProgram guards;
     std::shared_ptr<const runtime::Plan> plan;
-    std::vector<int32_t> lies_in;
-    bool any_lies_in = false;
+    std::vector<Home> homes;  // empty: each result is alone in memory of its own
     bool fits(std::span<const int64_t> symbols) const;
   };
   // Where a symbol's value is found.

@@ -18,9 +18,24 @@ _prims = torch.ops.prims
 # Primitives of the same name and meaning.
 _UNARY = """abs acos acosh asin asinh atan atanh bitwise_not ceil cos cosh erf exp exp2 expm1 floor isfinite log log10
 log1p log2 neg reciprocal round rsqrt sign sin sinh sqrt tan tanh trunc""".split()
-_BINARY = """add.Tensor atan2.default bitwise_and.Tensor bitwise_or.Tensor bitwise_xor.Tensor eq.Tensor fmod.Tensor
-ge.Tensor gt.Tensor le.Tensor lt.Tensor maximum.default minimum.default mul.Tensor ne.Tensor pow.Tensor_Tensor
-remainder.Tensor sub.Tensor""".split()
+_BINARY = """add atan2 bitwise_and bitwise_or bitwise_xor eq fmod ge gt le lt maximum minimum mul ne pow remainder
+sub""".split()
+
+
+# Operators that PyTorch takes apart in ways that do not fit: constants that are no fakes yet, writes to views.
+_KEPT = {_aten.lift.default, _aten.lift_fresh.default, _aten.lift_fresh_copy.default, _aten.complex.default}
+
+
+def _tensors(function):
+    """Primitives take numbers in place of tensors."""
+
+    def parts(*args):
+        dtypes = [each.dtype for each in args if isinstance(each, torch.Tensor)]
+        dtype = next((each for each in dtypes if each != torch.bool), None)
+        return function(*(each if isinstance(each, torch.Tensor) else torch.full((), each, dtype=dtype)
+                          for each in args))
+
+    return parts
 
 
 def _broadcast_in_dim(a, shape, broadcast_dimensions):
@@ -37,7 +52,7 @@ def _squeeze(a, dimensions):
 
 
 def _divide(a, b):
-    if not (isinstance(a, torch.Tensor) and a.is_floating_point()):
+    if not all(isinstance(each, torch.Tensor) and each.is_floating_point() for each in (a, b)):
         return NotImplemented  # of integers it rounds towards zero
     return _aten.div.Tensor(a, b)
 
@@ -79,9 +94,7 @@ def _layer_norm(input, normalized_shape, weight, bias, eps):
 
 def _ours() -> dict:
     table = {getattr(_prims, name).default: getattr(_aten, name).default for name in _UNARY}
-    for name in _BINARY:
-        packet, overload = name.split(".")
-        table[getattr(_prims, packet).default] = getattr(getattr(_aten, packet), overload)
+    table |= {getattr(_prims, name).default: _tensors(getattr(torch, name)) for name in _BINARY}
     table |= {
         _prims.amax.default: _reduction(_aten.amax.default),
         _prims.amin.default: _reduction(_aten.amin.default),
@@ -93,7 +106,7 @@ def _ours() -> dict:
         _prims.sum.default: _sum,
         _prims.transpose.default: _aten.permute.default,
         _prims.var.default: _variance,
-        _prims.where.default: _aten.where.self,
+        _prims.where.default: _tensors(torch.where),
         _aten.native_layer_norm.default: _layer_norm,
         _aten.squeeze.dims: _squeeze,
     }
@@ -106,6 +119,7 @@ def decompositions() -> dict:
         op: parts
         for op, parts in torch._decomp.decomposition_table.items()
         if isinstance(op, torch._ops.OpOverload)
+        and op not in _KEPT
         and not _core.has_operator(op.name())
         and torch.Tag.nondeterministic_seeded not in op.tags
     }

@@ -22,7 +22,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("suite", choices=["package", "backend"])
     parser.add_argument("--package", required=True)
-    parser.add_argument("patterns", nargs="*", help="names of tests, as unittest's -k takes them")
+    parser.add_argument("-k", action="append", default=[], help="names of tests, as unittest's -k takes them")
     options = parser.parse_args()
     if not glob.glob(os.path.join(options.package, "tenon", "_core*.so")):
         skip("the Python package was not built; the configuration of the build says what it needs")
@@ -36,7 +36,7 @@ def main():
             if peer:
                 sys.exit(f"TENON_PEER_PYTHON ({peer}) cannot import torch:\n{found.stderr}")
             skip("there is no PyTorch here; TENON_PEER_PYTHON names a Python that has it")
-    selected = [word for pattern in options.patterns for word in ("-k", pattern)]
+    selected = [word for pattern in options.k for word in ("-k", pattern)]
     command = [python, "-m", "unittest", "discover", "-s", os.path.join(HERE, options.suite), "-p", "*_test.py"]
     sys.exit(subprocess.run([*command, *selected], env=environment).returncode)
 

@@ -32,6 +32,27 @@ class Arguments(BackendTest):
         torch.randn(100, 100)
         self.assert_close(rows, X[1:])
 
+    def test_results_that_share_memory(self):
+        def program(x):
+            y = x + 1
+            return y, y[1:], y.t(), y[:, 2]
+
+        whole, rows, turned, column = self.compile(program)(X)
+        self.assert_close((whole, rows, turned, column), program(X))
+        whole.fill_(5)
+        self.assertTrue((rows == 5).all() and (turned == 5).all() and (column == 5).all())
+
+    def test_a_view_at_a_place_that_changes(self):
+        compiled = self.compile(lambda x, n: x.as_strided((2, 2), (1, 2), n))
+        for n in (0, 1, 3, 4):
+            self.assert_close(compiled(X, n), X.as_strided((2, 2), (1, 2), n))
+
+    def test_views_of_arguments_that_begin_inside_of_their_storage(self):
+        compiled = self.compile(lambda x: (x[1:], x.t()), dynamic=True)
+        whole = torch.arange(24.0).reshape(6, 4)
+        for x in (whole[1:4], whole[2:6], whole[3:]):
+            self.assert_close(compiled(x), (x[1:], x.t()))
+
     def test_written_arguments(self):
         def program(x, y):
             x.mul_(2)
