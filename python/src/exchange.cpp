@@ -60,14 +60,23 @@ Dtype dtype_of(const DlTensor& tensor) {
                   tensor.dtype.code, tensor.dtype.bits, tensor.dtype.lanes);
 }
 
+// What `from_blob` makes, without the questions that it asks: a tensor of the other library's is sound.
 Tensor tensor_on(const DlTensor& tensor) {
   TENON_CHECK(tensor.device.type == kCpu, "[exchange] expected a tensor on the CPU, got device type {}",
               tensor.device.type);
+  static constexpr auto not_ours = [](void*) {};
+  static const KeySet keys = core::allocate({}, {}, Dtype::Float32, kCPU).impl()->keys;
   std::span<const int64_t> shape(tensor.shape, static_cast<size_t>(tensor.ndim));
-  Ints strides =
+  auto impl = make_ref<TensorImpl>();
+  impl->sizes = Ints(shape);
+  impl->strides =
       tensor.strides ? Ints(std::span<const int64_t>(tensor.strides, shape.size())) : core::contiguous_strides(shape);
-  return from_blob(static_cast<void*>(static_cast<std::byte*>(tensor.data) + tensor.byte_offset), Ints(shape), strides,
-                   nullptr, TensorOptions(dtype_of(tensor)));
+  impl->dtype = dtype_of(tensor);
+  impl->device = kCPU;
+  impl->keys = keys;
+  impl->storage = make_ref<Storage>(static_cast<std::byte*>(tensor.data) + tensor.byte_offset,
+                                    core::reach(shape, impl->strides.span()) * size_of(impl->dtype), kCPU, not_ours);
+  return Tensor(impl);
 }
 
 struct Lent {

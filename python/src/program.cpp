@@ -171,6 +171,17 @@ Value Build::symbolic(const std::string& text) {
   return Value(SymInt(expr, recorder_.graph().env)).own();
 }
 
+// A number as a tensor without dimensions, of the widest dtype of its kind: beside a tensor with dimensions it decides
+// the kind of the result's dtype and nothing else, as a number does. Beside one without, the result's dtype would be
+// another than the program says, and the call is refused.
+Value Build::wrapped(const Literal& number) {
+  static const schema::Type kScalar{schema::Kind::Scalar, {}, {}};
+  Value value = argument(kScalar, number);
+  const Dtype dtype = value.tag() == Value::Tag::Bool ? kBool : value.tag() == Value::Tag::Int ? kInt64 : kFloat64;
+  Recording recording(recorder_);
+  return dispatch::call_by_name("aten::full", {SymInts{}, value}, {{"dtype", dtype}})[0].own();
+}
+
 Value Build::argument(const schema::Type& type, const Literal& literal) {
   using schema::Kind;
   if (type.is_optional()) return literal.is_none() ? Value() : argument(type.element[0], literal);
@@ -212,6 +223,7 @@ Value Build::argument(const schema::Type& type, const Literal& literal) {
   }
   switch (type.kind) {
     case Kind::Tensor: {
+      if (literal.is_number()) return wrapped(literal);
       const auto* reference = std::get_if<Reference>(&literal.content);
       TENON_CHECK_TYPE(reference, "expected a tensor");
       auto found = values_.find(reference->value);

@@ -83,6 +83,7 @@ class Build {
   SymInts numbers(const std::vector<Number>& list);
   dispatch::Value symbolic(const std::string& text);
   dispatch::Value argument(const schema::Type& type, const Literal& literal);
+  dispatch::Value wrapped(const Literal& number);
   dispatch::Values arguments(const dispatch::Operator& op, const CallDescription& call);
   void run(const dispatch::Operator& op, const CallDescription& call);
   Tensor with_type(const Tensor& made, const TensorType& type);

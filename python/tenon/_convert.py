@@ -21,6 +21,13 @@ _DTYPES = {
 }
 
 
+# Operators that are ours by another name, and their arguments by other names.
+_RENAMED = {
+    "aten::lift_fresh_copy": ("aten::clone", {}),
+    "prims::convert_element_type": ("aten::_to_copy", {"a": "self"}),
+}
+
+
 @dataclass
 class Conversion:
     """What is known of every node of a graph."""
@@ -161,7 +168,11 @@ class Converter:
         schema = target._schema.arguments
         arguments = [(schema[at].name, self._literal(argument)) for at, argument in enumerate(node.args)]
         arguments += [(name, self._literal(argument)) for name, argument in node.kwargs.items()]
-        why, call, results = self.result.tracer.call(target.name(), arguments, types)
+        name, renamed = _RENAMED.get(target.name(), (target.name(), {}))
+        arguments = [(renamed.get(argument, argument), literal) for argument, literal in arguments]
+        if name == "aten::sort.stable":  # ours always is
+            name, arguments = "aten::sort", [each for each in arguments if each[0] != "stable"]
+        why, call, results = self.result.tracer.call(name, arguments, types)
         if why is not None:
             raise Refused(why)
         self.result.calls[node] = call

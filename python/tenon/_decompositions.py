@@ -22,8 +22,19 @@ _BINARY = """add atan2 bitwise_and bitwise_or bitwise_xor eq fmod ge gt le lt ma
 sub""".split()
 
 
-# Operators that PyTorch takes apart in ways that do not fit: constants that are no fakes yet, writes to views.
-_KEPT = {_aten.lift.default, _aten.lift_fresh.default, _aten.lift_fresh_copy.default, _aten.complex.default}
+# Operators that PyTorch takes apart in ways that do not fit: constants that are no fakes yet, writes to views,
+# questions about data.
+_KEPT = {
+    _aten.bucketize.Scalar,
+    _aten.bucketize.Tensor,
+    _aten.complex.default,
+    _aten.item.default,
+    _aten.lift.default,
+    _aten.lift_fresh.default,
+    _aten.lift_fresh_copy.default,
+    _aten.polar.default,
+    _aten.take.default,
+}
 
 
 def _tensors(function):
@@ -70,6 +81,12 @@ def _sum(inp, dims, output_dtype=None):
     return _aten.sum.dim_IntList(inp, dims, dtype=output_dtype)
 
 
+def _product(inp, dims, output_dtype=None):
+    for dim in sorted((dim % max(inp.dim(), 1) for dim in dims), reverse=True):
+        inp = _aten.prod.dim_int(inp, dim, dtype=output_dtype)
+    return inp
+
+
 def _variance(inp, dims, correction=1, output_dtype=None):
     if output_dtype is not None:
         return NotImplemented
@@ -101,6 +118,7 @@ def _ours() -> dict:
         _prims.broadcast_in_dim.default: _broadcast_in_dim,
         _prims.convert_element_type.default: lambda a, dtype: _aten._to_copy.default(a, dtype=dtype),
         _prims.div.default: _divide,
+        _prims.prod.default: _product,
         _prims.rev.default: _aten.flip.default,
         _prims.squeeze.default: _squeeze,
         _prims.sum.default: _sum,
@@ -109,6 +127,7 @@ def _ours() -> dict:
         _prims.where.default: _tensors(torch.where),
         _aten.native_layer_norm.default: _layer_norm,
         _aten.squeeze.dims: _squeeze,
+        _aten.true_divide.Tensor: _aten.div.Tensor,
     }
     return table
 

@@ -106,6 +106,10 @@ class Fallback(BackendTest):
                 x = torch.where(X > least, X, 0)
                 self.assert_close(compiled(x), program(x))
 
+    def test_operators_that_pytorch_would_ask_data_about(self):
+        edges = torch.tensor([-1.0, 0.0, 1.0])
+        self.check(lambda x, i: (torch.bucketize(x, edges) + 1, x.take(i) * 2), X, torch.tensor([1, 5]), native=False)
+
     def test_graph_breaks(self):
         def program(x):
             y = x.sin()

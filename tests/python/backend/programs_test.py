@@ -18,6 +18,10 @@ class Programs(BackendTest):
     def test_numbers_where_tensors_are_meant(self):
         self.check(lambda x: ((x + 2) * 3 - 1) / 4 - (5 - x) + x**2, X)
 
+    def test_numbers_before_tensors(self):
+        self.check(lambda x: (1 - x, 2 / (x + 3), torch.where(x > 0, 1.5, x), torch.rsub(x, 0.1)), X)
+        self.check(lambda x: (0.1 - x, torch.where(x > 0, 0.1, x)), X.double())
+
     def test_comparisons_and_where(self):
         self.check(lambda x, y: torch.where((x > 0) & (y < 2), x * y, -y), X, Y)
 
