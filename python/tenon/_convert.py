@@ -67,7 +67,7 @@ class Converter:
     def convert(self) -> Conversion:
         self._declare_symbols()
         for node in self.graph.nodes:
-            if node.op == "placeholder" or node.op == "output":
+            if node.op in ("placeholder", "get_attr", "output"):
                 continue
             if is_size(node):
                 continue

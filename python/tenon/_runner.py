@@ -256,8 +256,6 @@ class Runner:
         self.lines.append(f"{self._name(node)} = {self._call_text(node)}")
 
     def _write_foreign(self, node: Node) -> None:
-        if node.op == "get_attr":
-            return
         if node.target is operator.getitem:
             self._write_call(node)
         else:

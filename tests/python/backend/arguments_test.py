@@ -1,7 +1,10 @@
 """Arguments that are views, empty, expanded, shared, of changing sizes; results that are arguments."""
 import copy
 import gc
+import os
 import pickle
+import subprocess
+import sys
 import threading
 import unittest
 
@@ -213,6 +216,40 @@ class Arguments(BackendTest):
         handle.remove()
         compiled(x).backward()
         self.assert_close(x.grad, torch.full_like(X, 2))
+
+    def test_a_forked_child(self):
+        """As the workers of a DataLoader are."""
+        compiled = self.compile(lambda x: (x @ x.t()).softmax(1).sum())
+        expected = compiled(X).item()
+        child = os.fork()
+        if child == 0:
+            os._exit(0 if abs(compiled(X).item() - expected) < 1e-5 else 1)
+        self.assertEqual(os.waitpid(child, 0)[1], 0)
+
+    def test_the_interpreter_may_end_with_compiled_functions_alive(self):
+        code = ("import torch, threading\n"
+                "f = torch.compile(lambda x: (x * 2).sum(), backend='tenon')\n"
+                "x = torch.ones(4, requires_grad=True)\n"
+                "kept = f(x)\n"
+                "kept.backward()\n"
+                "print(x.grad.tolist())\n")
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+        self.assertEqual((done.returncode, done.stdout), (0, "[2.0, 2.0, 2.0, 2.0]\n"), done.stderr)
+
+    def test_a_parameter_that_is_resized(self):
+        model = torch.nn.Linear(4, 2)
+        compiled = self.compile(model)
+        compiled(X)
+        model.weight.data, model.bias.data = torch.ones(5, 4), torch.ones(5)
+        self.assert_close(compiled(X).detach(), model(X).detach())
+
+    def test_another_dtype_and_another_device(self):
+        compiled = self.compile(lambda x: x * 2 + 1)
+        for x in (X, X.double(), X.to(torch.complex64), X.to("meta"), X.to(torch.int32)):
+            ours, theirs = compiled(x), x * 2 + 1
+            self.assertEqual((ours.dtype, ours.device, ours.shape), (theirs.dtype, theirs.device, theirs.shape))
+            if x.device.type == "cpu":
+                self.assert_close(ours, theirs)
 
     def test_there_is_one_openmp(self):
         self.compile(lambda x: x.sum())(X)

@@ -76,6 +76,10 @@ class Programs(BackendTest):
         self.check(lambda x: (x + torch.arange(4), torch.ones_like(x) * x, torch.zeros(3, 4) + x, x + torch.eye(3, 4)),
                    X)
 
+    def test_constants(self):
+        self.check(lambda x: x + torch.tensor([1.0, 2.0, 3.0, 4.0]) * torch.tensor(2.0), X,
+                   options={"fullgraph": True, "strict": True})
+
     def test_a_number_as_result(self):
         self.check(lambda x: (x + 1, x.shape[0] * 2, "word", None), X, dynamic=True)
 
