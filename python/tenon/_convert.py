@@ -153,6 +153,8 @@ class Converter:
         target = node.target
         if node.op != "call_function" or not isinstance(target, torch._ops.OpOverload):
             raise Refused("not an operator")
+        if target.name().startswith("aten::_scaled_dot_product_"):
+            raise Refused("attention in one kernel is PyTorch's")
         if torch.Tag.nondeterministic_seeded in target.tags:
             raise Refused("random numbers are PyTorch's")
         if target._schema.is_mutable:

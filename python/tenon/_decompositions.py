@@ -63,9 +63,9 @@ def _squeeze(a, dimensions):
 
 
 def _divide(a, b):
-    if not all(isinstance(each, torch.Tensor) and each.is_floating_point() for each in (a, b)):
+    if not isinstance(a, torch.Tensor) or not a.is_floating_point():
         return NotImplemented  # of integers it rounds towards zero
-    return _aten.div.Tensor(a, b)
+    return torch.div(a, b)
 
 
 def _reduction(op):

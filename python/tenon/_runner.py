@@ -6,7 +6,9 @@ effects inside of a part, so nothing is done twice.
 """
 from __future__ import annotations
 
+import math
 import operator
+import re
 import time
 import warnings
 
@@ -45,7 +47,8 @@ class Runner:
         self.strict = strict
         self.lines: list[str] = []
         self.names: dict[Node, str] = {}
-        self.scope: dict[str, object] = {"clock": time.perf_counter_ns}
+        # What expressions of sizes are written with, and a clock.
+        self.scope: dict[str, object] = {"math": math, "torch": torch, "clock": time.perf_counter_ns}
         self.printer = PythonPrinter()
         self.known: set[str] = set()  # symbols that have a variable by now
         self.output: Node = next(node for node in self.graph.nodes if node.op == "output")
@@ -276,8 +279,6 @@ class Runner:
 
     def _free_early(self) -> None:
         """A variable goes after the last line that mentions it."""
-        import re
-
         last: dict[str, int] = {}
         for at, line in enumerate(self.lines):
             for name in re.findall(r"\bv\d+\b", line):

@@ -9,6 +9,7 @@ import threading
 import unittest
 
 import torch
+import torch.nn.functional as F
 
 import tenon
 from comparison import BackendTest
@@ -136,6 +137,12 @@ class Arguments(BackendTest):
                 self.compile(program, dynamic=True)(ours).backward()
                 program(theirs).backward()
                 self.assert_close(ours.grad, theirs.grad)
+
+    def test_sizes_in_real_arithmetic(self):
+        compiled = self.compile(lambda x: (F.group_norm(x, 2), x / x.shape[0] ** 0.5), dynamic=True)
+        for rows in (3, 5):
+            x = torch.randn(rows, 4, 3)
+            self.assert_close(compiled(x), (F.group_norm(x, 2), x / rows**0.5))
 
     def test_numbers_as_arguments(self):
         compiled = self.compile(lambda x, n, f: x * n + f, dynamic=True)

@@ -171,7 +171,10 @@ class Networks(BackendTest):
             def forward(self, x):
                 return self.layer(x).square().mean()
 
-        self.train(Model, lambda step: (torch.randn(2, 6, 16),))
+        report = self.train(Model, lambda step: (torch.randn(2, 6, 16),))
+        self.assertEqual({call.op.rsplit("_cpu")[0] for call in report.foreign},
+                         {"aten::_scaled_dot_product_flash_attention_for"})
+        self.assertEqual({call.why for call in report.foreign}, {"attention in one kernel is PyTorch's"})
 
     def test_adamw(self):
         """Ten steps: the losses go down together."""
