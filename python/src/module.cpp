@@ -108,6 +108,9 @@ class Tracer {
     return nb::make_tuple(why, nb::none(), results);
   }
 
+  // No more calls: the fakes of the trial go.
+  void finish() { trial_.reset(); }
+
   std::shared_ptr<const Program> program() const { return program_; }
 
  private:
@@ -259,8 +262,9 @@ NB_MODULE(_core, module) {
       .def("add_symbol", &Tracer::add_symbol, nb::arg("kind"), nb::arg("hint"), nb::arg("least").none(),
            nb::arg("most").none())
       .def("add_input", &Tracer::add_input, nb::arg("type"))
-      .def("call", &Tracer::call, nb::arg("op"), nb::arg("arguments"), nb::arg("types"));
-  nb::class_<PyPart>(module, "Part")
+      .def("call", &Tracer::call, nb::arg("op"), nb::arg("arguments"), nb::arg("types"))
+      .def("finish", &Tracer::finish);
+  nb::class_<PyPart>(module, "Part", nb::is_weak_referenceable())
       .def(nb::init<const Tracer&, std::vector<size_t>, const std::vector<Reference>&, const std::vector<Reference>&,
                     const Exchange&, nb::object>(),
            nb::arg("tracer"), nb::arg("calls"), nb::arg("inputs"), nb::arg("outputs"), nb::arg("exchange"),

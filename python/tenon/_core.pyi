@@ -29,6 +29,7 @@ class Tracer:
     def call(
         self, op: str, arguments: Sequence[tuple[str, object]], types: Sequence[TensorType | None]
     ) -> tuple[str | None, int | None, list[Reference]]: ...
+    def finish(self) -> None: ...
 
 class Part:
     def __init__(

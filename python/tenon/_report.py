@@ -1,7 +1,9 @@
 """What became of the graphs that PyTorch gave us: how much is ours, what PyTorch computes, and why."""
 from __future__ import annotations
 
+import collections
 import threading
+import weakref
 from dataclasses import dataclass, field
 
 
@@ -21,15 +23,25 @@ class GraphRecord:
 
     kind: str  # "forward", "backward", "inference"
     native: int = 0  # calls that are ours
-    parts: list = field(default_factory=list)  # the compiled parts
+    part_count: int = 0
     foreign: list[Foreign] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)  # why a part ran as PyTorch's operators, once for each reason
     source: str = ""  # the Python function that runs it
     milliseconds: float = 0.0  # spent compiling
+    _parts: list = field(default_factory=list)  # weak: a report keeps nothing compiled alive
+
+    def add_part(self, part) -> None:
+        self.part_count += 1
+        self._parts.append(weakref.ref(part))
+
+    @property
+    def parts(self) -> list:
+        """The compiled parts that are still in use."""
+        return [part for each in self._parts if (part := each()) is not None]
 
 
 class TorchReport:
-    """Every graph since the start, or since `reset_torch_report()`. `str()` is a table for people."""
+    """The last 10000 graphs since the start, or since `reset_torch_report()`. `str()` is a table for people."""
 
     def __init__(self, graphs: list[GraphRecord]):
         self.graphs = graphs
@@ -48,7 +60,7 @@ class TorchReport:
 
     def __str__(self) -> str:
         milliseconds = sum(graph.milliseconds for graph in self.graphs)
-        parts = sum(len(graph.parts) for graph in self.graphs)
+        parts = sum(graph.part_count for graph in self.graphs)
         lines = [
             f"{len(self.graphs)} graphs in {milliseconds:.0f} ms: {self.native} calls in {parts} compiled parts, "
             f"{len(self.foreign)} calls of PyTorch's operators"
@@ -67,7 +79,7 @@ class TorchReport:
 
 
 _lock = threading.Lock()
-_graphs: list[GraphRecord] = []
+_graphs: collections.deque[GraphRecord] = collections.deque(maxlen=10000)
 
 
 def add_graph(record: GraphRecord) -> None:

@@ -192,7 +192,7 @@ class Runner:
             self.lines.append(f"{results}, = e{at}({', '.join([*names, *self._known_list()])})")
         else:
             self.scope[f"p{at}"] = part
-            self.record.parts.append(part)
+            self.record.add_part(part)
             self.record.native += len(calls)
             self.lines.append("try:")
             self.lines.append(f"    {results}, = p{at}({', '.join([*names, *numbers])})")

@@ -33,6 +33,7 @@ def _compile(module: torch.fx.GraphModule, inputs, *, kind: str, options: dict):
     record = GraphRecord(kind)
     try:
         conversion = convert(module.graph)
+        conversion.tracer.finish()
         if options["fullgraph"] and conversion.foreign:
             refused = {f"{node.target}: {why}" for node, why in conversion.foreign.items()}
             raise FullGraphError("these calls would be PyTorch's:\n  " + "\n  ".join(sorted(refused)))

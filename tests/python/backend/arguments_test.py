@@ -175,6 +175,16 @@ class Arguments(BackendTest):
             counts.append(sum(type(each) is torch.Tensor for each in gc.get_objects()))
         self.assertEqual(counts[1], counts[-1])
 
+    def test_the_report_keeps_no_part_alive(self):
+        compiled = self.compile(lambda x: x.sin() + 1)
+        compiled(X)
+        (graph,) = tenon.torch_report().graphs
+        self.assertEqual((graph.part_count, len(graph.parts)), (1, 1))
+        del compiled
+        torch._dynamo.reset()
+        gc.collect()
+        self.assertEqual((graph.part_count, len(graph.parts)), (1, 0))
+
     def test_eight_threads(self):
         compiled = self.compile(lambda x, w: (x @ w).relu().sum(1))
         w = torch.randn(8, 8)
