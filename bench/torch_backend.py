@@ -137,31 +137,31 @@ def measure(name, train, backends, rounds):
     return row
 
 
-def cost_of_a_call(backends):
-    """A function that computes nothing to speak of, in microseconds."""
+def cost_of_a_call(backends, rounds=12, calls=3000):
+    """Of a function that computes nothing to speak of, in microseconds of one thread's time, rounds alternating."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
     x, y = torch.randn(8), torch.randn(8)
-    for backend in backends:
-        torch._dynamo.reset()
-        tenon.reset_torch_report()
-        function = lambda x, y: x * 2 + y  # noqa: E731
-        run = function if backend == "eager" else torch.compile(function, backend=backend)
-        with torch.no_grad():
-            yield backend, microseconds(lambda: run(x, y))
+    torch._dynamo.reset()
+    tenon.reset_torch_report()
+    runs = {}
+    with torch.no_grad():
+        for backend in backends:
+            # A function of its own for each: PyTorch keeps what it compiled with the code.
+            function = eval("lambda x, y: x * 2 + y")
+            runs[backend] = function if backend == "eager" else torch.compile(function, backend=backend)
+            runs[backend](x, y)
             if backend == "tenon":
-                part = tenon.torch_report().graphs[0].parts[0]
-                yield "tenon, the part alone", microseconds(lambda: part(x, y))
-
-
-def microseconds(run, rounds=7, calls=3000):
-    for _ in range(100):
-        run()
-    best = float("inf")
-    for _ in range(rounds):
-        began = time.perf_counter()
-        for _ in range(calls):
-            run()
-        best = min(best, time.perf_counter() - began)
-    return 1e6 * best / calls
+                runs["tenon, the part alone"] = tenon.torch_report().graphs[0].parts[0]
+        best = dict.fromkeys(runs, float("inf"))
+        for _ in range(rounds):
+            for name, run in runs.items():
+                began = time.process_time()
+                for _ in range(calls):
+                    run(x, y)
+                best[name] = min(best[name], time.process_time() - began)
+    torch.set_num_threads(threads)
+    return {name: 1e6 * took / calls for name, took in best.items()}
 
 
 def main():
@@ -187,7 +187,7 @@ def main():
             print(f"{title:42}" + "".join(f"{number:>16}" for number in numbers), flush=True)
     if options.only in "cost of a call":
         print("\nmicroseconds, x * 2 + y of 8 elements: " +
-              ", ".join(f"{name} {took:.1f}" for name, took in cost_of_a_call(backends)))
+              ", ".join(f"{name} {took:.1f}" for name, took in cost_of_a_call(backends).items()))
 
 
 if __name__ == "__main__":
