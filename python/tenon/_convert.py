@@ -24,6 +24,7 @@ _DTYPES = {
 # Operators that are ours by another name, and their arguments by other names.
 _RENAMED = {
     "aten::lift_fresh_copy": ("aten::clone", {}),
+    "aten::true_divide.Tensor": ("aten::div.Tensor", {}),
     "prims::convert_element_type": ("aten::_to_copy", {"a": "self"}),
 }
 

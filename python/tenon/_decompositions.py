@@ -127,7 +127,6 @@ def _ours() -> dict:
         _prims.where.default: _tensors(torch.where),
         _aten.native_layer_norm.default: _layer_norm,
         _aten.squeeze.dims: _squeeze,
-        _aten.true_divide.Tensor: _aten.div.Tensor,
     }
     return table
 
