@@ -109,8 +109,8 @@ def train(name, steps):
     report = tenon.torch_report()
     inside = sum(graph.milliseconds for graph in report.graphs) / 1000
     parts = sum(graph.part_count for graph in report.graphs)
-    return [f"{loss_differs:.1e}", f"{gradient_differs:.1e}", f"{first:.1f}", f"{inside:.2f}", len(report.graphs), parts,
-            report.native, len(report.foreign), len(report.failures)]
+    return [f"{loss_differs:.1e}", f"{gradient_differs:.1e}", f"{first:.1f}", f"{inside:.2f}", len(report.graphs),
+            parts, report.native, len(report.foreign), len(report.failures)]
 
 
 def main():
