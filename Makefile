@@ -1,6 +1,6 @@
 # For people. A target installs what is missing (tools/setup), configures, builds and runs.
 .DEFAULT_GOAL := help
-.PHONY: help build demo test bench seeds golden debug asan tsan fuzz fuzzers format clean
+.PHONY: help build demo test bench seeds golden debug asan tsan fuzz fuzzers format clean parity-torch
 
 # $(call build,preset,folder,targets): Ninja runs CMake again when a CMake file changes; only the presets are beyond its
 # sight, hence the comparison of dates.
@@ -12,10 +12,10 @@ endef
 CTEST := ctest -j2 --output-on-failure --test-dir
 
 help:  ## this list
-	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 10
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 14
 
-build:  ## the library, the tools and the tests, in build/
-	$(call build,release,build)
+build:  ## the library, the tools, the Python package and the tests, in build/
+	$(call build,release,build,,python)
 
 demo:  ## trains a small network, eager and compiled, and prints a table
 	$(call build,release,build,demo)
@@ -36,6 +36,11 @@ golden:  ## writes the expected texts of tests/golden anew; read the difference 
 	$(call build,release,build,tests_golden)
 	@TENON_UPDATE_GOLDEN=1 build/tests_golden --gtest_brief=1
 	@git diff --stat -- tests/golden
+
+parity-torch: build  ## every operator of PyTorch's samples through torch.compile(backend="tenon"), SAMPLES (8) of each
+	$(if $(TENON_PEER_PYTHON),,$(error make parity-torch needs TENON_PEER_PYTHON: a Python with PyTorch 2.13))
+	@PYTHONPATH=build/python $(TENON_PEER_PYTHON) tools/parity_torch --samples $(or $(SAMPLES),8) \
+	  $(if $(DYNAMIC),--dynamic)
 
 debug:  ## the tests without optimisation, in build/debug
 	$(call build,debug,build/debug)

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cctype>
+#include <memory>
 #include <mutex>
 #include <unordered_map>
 
@@ -91,8 +92,9 @@ const std::string& node_name(const RecordedCall& call) {
     const ops::Row* row = nullptr;
     const std::string* name = nullptr;
   };
-  thread_local std::array<Slot, 256> slots;
-  Slot& slot = slots[(reinterpret_cast<uintptr_t>(&row) >> 6) % slots.size()];
+  // On the heap: a library that a program loads late (Python does) has little room among the thread's own variables.
+  thread_local const auto slots = std::make_unique<std::array<Slot, 256>>();
+  Slot& slot = (*slots)[(reinterpret_cast<uintptr_t>(&row) >> 6) % slots->size()];
   if (slot.row != &row) slot = {&row, &look_up(row)};
   return *slot.name;
 }

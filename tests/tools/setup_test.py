@@ -1,5 +1,6 @@
 """The test of tools/setup, with stand-ins for dpkg-query, apt-get, sudo and id in front of it on the PATH."""
 import os
+import shutil
 import stat
 import subprocess
 import tempfile
@@ -71,10 +72,42 @@ class Setup(unittest.TestCase):
         self.assertEqual(commands[1], "sudo apt-get update -q")
         self.assertRegex(commands[2], "^sudo env .*apt-get install -y --no-install-recommends llvm-19-dev$")
 
+    def run_copy(self, python, missing=""):
+        """tools/setup of a clone in which nothing was got yet, with that Python."""
+        self.stand_in("python3", python)
+        copy = os.path.join(self.folder, "clone", "tools", "setup")
+        os.makedirs(os.path.dirname(copy))
+        shutil.copy(os.path.join(ROOT, "tools", "setup"), copy)
+        environment = {"PATH": self.folder + ":/usr/bin:/bin", "MISSING": missing}
+        return subprocess.run([copy, "python"], env=environment, capture_output=True, text=True,
+                              stdin=subprocess.DEVNULL)
+
+    def test_python_gets_nanobind_from_pypi_into_the_build_folder(self):
+        done = self.run_copy('case "$*" in *nanobind\\ --version) exit 1 ;; -c*) exit 0 ;; esac; '
+                             f'echo "$*" >> {self.log}')
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with open(self.log, encoding="utf-8") as log:
+            self.assertRegex(log.read(), r"^-m pip install .*--target \S*/build/pypi nanobind==[0-9.]+\n$")
+
+    def test_python_without_headers_gets_them_from_debian(self):
+        done = self.run_copy('case "$*" in -c*) exit 1 ;; esac', missing="python3-dev")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with open(self.log, encoding="utf-8") as log:
+            self.assertIn("apt-get install -y --no-install-recommends python3-dev\n", log.read())
+
+    def test_a_nanobind_that_is_there_is_enough(self):
+        done = self.run_copy("exit 0")
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
+
+    def test_without_pypi_the_rest_goes_on(self):
+        done = self.run_copy("exit 1")
+        self.assertEqual(done.returncode, 0)
+        self.assertIn("the Python package is not built, and its tests are skipped", done.stderr)
+
     def test_unknown_part(self):
         done, _ = self.run_setup("fuz")
         self.assertEqual(done.returncode, 2)
-        self.assertIn("unknown part 'fuz': expected fuzz, format or reference", done.stderr)
+        self.assertIn("unknown part 'fuz': expected fuzz, format, reference or python", done.stderr)
 
 
 if __name__ == "__main__":
