@@ -275,10 +275,16 @@ Tensor Module::after(const Tensor& input, Tensor output) const {
 }
 
 void Module::zero_grad() const {
-  auto forget = [list = parameters()] {
-    for (const Tensor& tensor : list) tensor.set_grad(Tensor());
+  auto forget = [](std::span<const Tensor> tensors) {
+    for (const Tensor& tensor : tensors) tensor.set_grad(Tensor());
+    return std::vector<Tensor>();
   };
-  if (!core::is_taken_as_effect("a module forgets gradients", state_, forget)) forget();
+  std::vector<Tensor> list = parameters();
+  const core::EffectInterceptor* instead = core::effect_interceptor();
+  if (instead && !list.empty())
+    (*instead)({"a module forgets gradients", list, forget});
+  else
+    forget(list);
 }
 
 }  // namespace tenon::nn

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <map>
 
@@ -31,8 +32,13 @@ void Optimizer::check_lr(double lr) const {
   TENON_CHECK_VALUE(lr >= 0, "[{}] expected a learning rate of at least 0, got {}", name_, lr);
 }
 
+// One of parameters that a captured function made is itself part of what is captured.
+bool Optimizer::holds_real_tensors() const {
+  return std::none_of(parameters_.begin(), parameters_.end(), [](const Tensor& each) { return each.is_fake(); });
+}
+
 void Optimizer::step() {
-  if (core::is_taken_as_effect("an optimizer steps", alive_, [this] { step(); })) return;
+  if (holds_real_tensors() && core::is_taken_as_effect("an optimizer steps", alive_, [this] { step(); })) return;
   NoGrad off;
   size_t at = 0;
   for (size_t group = 0; group < group_sizes_.size(); ++group)
@@ -46,7 +52,9 @@ void Optimizer::step() {
 }
 
 void Optimizer::zero_grad(bool set_to_none) {
-  if (core::is_taken_as_effect("an optimizer forgets gradients", alive_, [=, this] { zero_grad(set_to_none); })) return;
+  if (holds_real_tensors() &&
+      core::is_taken_as_effect("an optimizer forgets gradients", alive_, [=, this] { zero_grad(set_to_none); }))
+    return;
   NoGrad off;
   for (const Tensor& parameter : parameters_) {
     Tensor gradient = parameter.grad();
@@ -79,7 +87,9 @@ double Optimizer::lr(size_t group) const {
 
 void Optimizer::set_lr(size_t group, double lr) {
   check_lr(lr);
-  if (core::is_taken_as_effect("a learning rate is set", alive_, [=, this] { set_lr(group, lr); })) return;
+  if (holds_real_tensors() &&
+      core::is_taken_as_effect("a learning rate is set", alive_, [=, this] { set_lr(group, lr); }))
+    return;
   TENON_CHECK_INDEX(group < groups(), "[{}] expected a group below {}, got {}", name_, groups(), group);
   visit_options(group, [&](const char* name, double& value) {
     if (std::strcmp(name, "lr") == 0) value = lr;

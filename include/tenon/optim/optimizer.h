@@ -75,6 +75,7 @@ class Optimizer {
   // Registers the parameters of a new group, whose options the subclass keeps.
   void add_parameters(std::vector<Tensor> parameters);
   void check_lr(double lr) const;
+  bool holds_real_tensors() const;
   // All options of a group, by name.
   virtual void visit_options(size_t group, const Visit& visit) = 0;
   // Names of the tensors of a state.

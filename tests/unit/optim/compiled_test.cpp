@@ -98,6 +98,30 @@ TEST(CompiledOptimizers, a_few_graphs_for_many_parameters) {
   EXPECT_EQ(step.compile_count(), compiles);
 }
 
+// A network and its optimizer that the function makes itself are part of what is captured.
+TEST(CompiledOptimizers, a_network_and_its_optimizer_made_inside) {
+  auto function = [](Tensor x) {
+    manual_seed(7);
+    nn::Linear net(3, 2);
+    optim::SGD sgd(net.parameters(), {.lr = 0.5});
+    for (int round = 0; round < 2; ++round) {
+      sgd.zero_grad();
+      net(x).square().sum().backward();
+      sgd.step();
+    }
+    net.zero_grad();
+    return net(x);
+  };
+  on_all_backends([&](auto&& compiled) {
+    auto f = compiled(function);
+    for (int64_t n : {4, 4, 5}) {
+      Tensor x = randn({n, 3});
+      Tensor expected = function(x).detach();
+      EXPECT_LT(testing::difference(f(x).detach(), expected), 1e-4);
+    }
+  });
+}
+
 TEST(CompiledOptimizers, one_that_is_made_inside_is_gone_at_the_next_call) {
   Tensor w = ones({2}).set_requires_grad();
   auto step = compile([&](Tensor x) {
