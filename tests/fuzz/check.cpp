@@ -74,8 +74,7 @@ bool is_documented(const Program& program, const Configuration& configuration, c
   if (says(got.gradient_error, "[register_hook] a hook is set on a result of CompiledFunctionBackward")) return true;
   if (says(got.call_error, "a view of a leaf that requires grad is being used in an in-place operation")) return true;
   if (says(got.call_error, "[set_requires_grad]")) return true;
-  if (says(difference, "requires_grad is false instead of true") && has(program, Kind::RequiresGrad) &&
-      writes_in_place(program))
+  if (says(difference, ": requires_grad is ") && has(program, Kind::RequiresGrad) && writes_in_place(program))
     return true;
   if (has_closures(program) && says(got.call_error, "the function no longer does what was captured")) return true;
   if (says(got.gradient_error, "before a derivative of its gradient is asked for")) return true;

@@ -42,6 +42,7 @@ std::string to_python(const std::string& text) {
              {"std::get<0>\\(", "first("},
              {"static_cast<double>\\(", "float("},
              {"\\bint64_t\\(", "int("},
+             {" && ", " and "},
              {"\\btrue\\b", "True"},
              {"\\bfalse\\b", "False"},
              {"torch.Float", "torch.float"},
