@@ -159,7 +159,7 @@ const std::vector<Operation>& operations() {
       // Gradients that are there
       ROW(Feature::GradInside, kBreaks | kInexact, x.grad().defined() ? x.grad() * 2 : x * 3),
       // Sizes as plain numbers
-      ROW(Feature::Pins, kNone, x.dim() > 0 ? x * static_cast<double>(x.sizes()[0]) : x),
+      ROW(Feature::Pins, kNone, x.dim() > 0 ? x * static_cast<double>(x.sizes()[0]) : x * 3),
       ROW(Feature::Pins, kNone, x + x.numel().plain()),
       ROW(Feature::Pins, kView, slice(x, 0, 0, int64_t(x.size(0)) - 1)),
       ROW(Feature::Pins, kNone, x.dim() > 0 && x.sizes()[0] > 1 ? x * static_cast<double>(x.strides()[0]) : x * 2),
