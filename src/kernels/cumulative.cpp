@@ -38,6 +38,17 @@ void run_lines(const TensorBase& self, size_t dim, const TensorBase& out, typena
   });
 }
 
+// The same for any two dtypes, of which the second has numbers.
+template <typename Step>
+void run_numbers(const TensorBase& self, int64_t dim, const TensorBase& out, int first, Step step) {
+  with_element_type(self.dtype(), [&]<typename From>() {
+    with_element_type(out.dtype(), [&]<typename To>() {
+      if constexpr (!std::is_same_v<To, bool>)
+        run_lines<From, To>(self, static_cast<size_t>(dim), out, static_cast<typename SumOf<To>::type>(first), step);
+    });
+  });
+}
+
 // Integers wrap.
 template <typename T>
 void multiply_by(T& total, T element) {
@@ -62,23 +73,11 @@ void add_exponential(T& total, T element) {
 }  // namespace
 
 void cumulative_sum(const TensorBase& self, int64_t dim, const TensorBase& out) {
-  with_element_type(self.dtype(), [&]<typename From>() {
-    with_element_type(out.dtype(), [&]<typename To>() {
-      if constexpr (!std::is_same_v<To, bool>)
-        run_lines<From, To>(self, static_cast<size_t>(dim), out, 0,
-                            [](auto& total, auto element) { add_to(total, element); });
-    });
-  });
+  run_numbers(self, dim, out, 0, [](auto& total, auto element) { add_to(total, element); });
 }
 
 void cumulative_product(const TensorBase& self, int64_t dim, const TensorBase& out) {
-  with_element_type(self.dtype(), [&]<typename From>() {
-    with_element_type(out.dtype(), [&]<typename To>() {
-      if constexpr (!std::is_same_v<To, bool>)
-        run_lines<From, To>(self, static_cast<size_t>(dim), out, 1,
-                            [](auto& total, auto element) { multiply_by(total, element); });
-    });
-  });
+  run_numbers(self, dim, out, 1, [](auto& total, auto element) { multiply_by(total, element); });
 }
 
 void cumulative_log_sum_exp(const TensorBase& self, int64_t dim, const TensorBase& out) {
