@@ -65,8 +65,9 @@ bool has(const Program& program, Kind kind) {
 // contiguous already, is decided for such sizes, and a reduction over nothing goes unnoticed. A view that was made
 // before what it views came to require grad cannot be written behind a break. A hook on a result from which another one
 // is computed is refused, and one on a view that is written afterwards may see the gradient of all that became of it.
-// Sizes of closure tensors are read unseen. A second derivative is computed from the arguments, and a first one from
-// leaves that require grad: they may not be changed before.
+// Views of what became a leaf later do not always say that they require grad. A gradient that is one number in a whole
+// dimension may have elements of its own. Sizes of closure tensors are read unseen. A second derivative is computed
+// from the arguments, and a first one from leaves that require grad: they may not be changed before.
 bool is_documented(const Program& program, const Configuration& configuration, const Observation& got,
                    const Observation& expected, const std::string& difference) {
   auto says = [](const std::string& text, const char* words) { return text.find(words) != std::string::npos; };
