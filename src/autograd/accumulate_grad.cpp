@@ -4,12 +4,41 @@
 #include <tenon/autograd/saved_tensor.h>
 #include <tenon/generated/ops.h>
 
+#include <algorithm>
+
 namespace tenon::autograd {
 namespace {
 
-// Nobody else sees the data, and it lies as the leaf's does, so that later in-place updates run straight through both.
-bool may_keep(const Tensor& gradient) {
-  return gradient.impl()->use_count() == 1 && gradient.impl()->storage->use_count() == 1 && gradient.is_contiguous();
+// Whether the tensor's elements lie one beside the other, in whatever order of its dimensions.
+bool is_dense(const Tensor& tensor) {
+  std::vector<std::pair<int64_t, int64_t>> dims;  // stride and size
+  for (int64_t dim = 0; dim < tensor.dim(); ++dim)
+    if (int64_t size = tensor.size(dim); size != 1) dims.emplace_back(tensor.stride(dim), size);
+  std::sort(dims.begin(), dims.end());
+  int64_t next = 1;
+  for (auto [stride, size] : dims) {
+    if (stride != next) return false;
+    next *= size;
+  }
+  return true;
+}
+
+// A leaf and its gradient lie alike if the leaf is dense, so that updates in place run straight through both.
+bool lies_as(const Tensor& gradient, const Tensor& leaf) {
+  if (leaf.is_contiguous() || !is_dense(leaf)) return gradient.is_contiguous();
+  for (int64_t dim = 0; dim < leaf.dim(); ++dim)
+    if (leaf.size(dim) != 1 && gradient.stride(dim) != leaf.stride(dim)) return false;
+  return true;
+}
+
+Tensor copy_that_lies_as(const Tensor& leaf, const Tensor& gradient) {
+  if (leaf.is_contiguous() || !is_dense(leaf)) return clone(gradient, MemoryFormat::Contiguous);
+  return empty_like(leaf.detach()).copy_(gradient);
+}
+
+// Nobody else sees the data.
+bool may_keep(const Tensor& gradient, const Tensor& leaf) {
+  return gradient.impl()->use_count() == 1 && gradient.impl()->storage->use_count() == 1 && lies_as(gradient, leaf);
 }
 
 }  // namespace
@@ -22,11 +51,8 @@ void AccumulateGrad::accumulate(Tensor gradient) {
   if (!gradient.defined() || !leaf_.requires_grad()) return;
   Tensor& kept = ensure_meta(leaf_).grad;
   if (!kept.defined()) {
-    if (grad_enabled()) {
-      kept = clone(gradient, MemoryFormat::Contiguous);
-    } else {
-      kept = may_keep(gradient) ? std::move(gradient) : clone(gradient, MemoryFormat::Contiguous);
-    }
+    bool keep = !grad_enabled() && may_keep(gradient, leaf_);
+    kept = keep ? std::move(gradient) : copy_that_lies_as(leaf_, gradient);
   } else if (grad_enabled()) {
     // Out of place: the old sum may be part of a graph that is still to be differentiated.
     kept = kept + gradient;

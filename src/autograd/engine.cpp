@@ -11,6 +11,7 @@
 #include "autograd/prepare_walk.h"
 #include "autograd/row_node.h"
 #include "autograd/running_walk.h"
+#include "support/own_stack.h"
 #include "support/thread_context.h"
 
 #include <algorithm>
@@ -226,12 +227,24 @@ void set_default_interceptor(const EngineInterceptor* asked) {
   default_interceptor.store(asked, std::memory_order_release);
 }
 
-std::vector<Tensor> start_walk(const Walk& walk) {
+namespace {
+
+std::vector<Tensor> start_here(const Walk& walk) {
   const EngineInterceptor* asked = interceptor();
   if (!asked) asked = default_interceptor.load(std::memory_order_acquire);
   if (asked)
     if (std::optional<std::vector<Tensor>> answer = (*asked)(walk)) return std::move(*answer);
   return run_walk(walk);
+}
+
+}  // namespace
+
+std::vector<Tensor> start_walk(const Walk& walk) {
+  if (!current()) return start_here(walk);
+  // Within another, and perhaps many others.
+  std::vector<Tensor> results;
+  support::with_room([&] { results = start_here(walk); });
+  return results;
 }
 
 namespace {

@@ -125,9 +125,13 @@ std::vector<Reason> Guards::failures(Frame frame) const {
   for (const SameTensor& fact : same_tensors_)
     if (!holds(fact, frame))
       found.push_back({fmt::format("{} is no longer a tensor that the function also reaches otherwise", fact.name)});
-  for (size_t at = 0; at < grad_modes_.size(); ++at)
-    if (frame.grad_modes[first_grad_mode_ + at] != grad_modes_[at])
-      found.push_back({fmt::format("what ran at the break left grad mode {}", grad_modes_[at] ? "off" : "on")});
+  for (size_t at = 0; at < aftermaths_.size(); ++at) {
+    const Aftermath &expected = aftermaths_[at], &now = frame.aftermaths[first_aftermath_ + at];
+    if (now.grad_enabled != expected.grad_enabled)
+      found.push_back({fmt::format("what ran at the break left grad mode {}", now.grad_enabled ? "on" : "off")});
+    if (now.changed != expected.changed)
+      found.push_back({"what ran at the break made other tensors require grad, or cease to"});
+  }
   if (auto difference = aliases_.difference(frame)) {
     std::string first = input_name(aliases_.input(difference->first));
     if (difference->first == difference->second)

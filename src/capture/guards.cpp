@@ -66,8 +66,8 @@ Guards::Guards(Session& session, const Progress& from, const Frame* root)
       registers_(session.register_facts.begin() + static_cast<ptrdiff_t>(from.registers), session.register_facts.end()),
       same_tensors_(session.same_tensors.begin() + static_cast<ptrdiff_t>(from.same_tensors),
                     session.same_tensors.end()),
-      first_grad_mode_(from.grad_modes),
-      grad_modes_(session.grad_modes.begin() + static_cast<ptrdiff_t>(from.grad_modes), session.grad_modes.end()) {
+      first_aftermath_(from.aftermaths),
+      aftermaths_(session.aftermaths.begin() + static_cast<ptrdiff_t>(from.aftermaths), session.aftermaths.end()) {
   if (root) {
     grad_enabled_ = root->grad_enabled;
     autocast_ = root->autocast;
@@ -245,8 +245,8 @@ bool Guards::check(Frame& frame) const {
     if (!holds(fact, frame)) return false;
   for (const SameTensor& fact : same_tensors_)
     if (!holds(fact, frame)) return false;
-  for (size_t at = 0; at < grad_modes_.size(); ++at)
-    if (frame.grad_modes[first_grad_mode_ + at] != grad_modes_[at]) return false;
+  for (size_t at = 0; at < aftermaths_.size(); ++at)
+    if (frame.aftermaths[first_aftermath_ + at] != aftermaths_[at]) return false;
   return aliases_.check(frame) && sizes_.check(frame.all_inputs(), frame.numbers.span(), frame.symbols, !stand);
 }
 

@@ -54,6 +54,20 @@ struct RegisterFact {
   std::optional<InputRef> same_as;
 };
 
+// What a tensor of the frame is to autograd.
+struct Standing {
+  InputRef tensor;
+  bool requires_grad, is_leaf;
+  bool operator==(const Standing&) const = default;
+};
+
+// What an action left behind.
+struct Aftermath {
+  bool grad_enabled = true;
+  std::vector<Standing> changed;  // tensors that it did not make, if it was watched
+  bool operator==(const Aftermath&) const = default;
+};
+
 // Of a cell, or of a tensor that the function reaches by itself: it is the very tensor that was met before as another
 // input.
 struct SameTensor {
@@ -72,7 +86,7 @@ struct TensorGuard {
 
 // How far a capture had come, in each of the lists that it appends to.
 struct Progress {
-  size_t inputs = 0, cells = 0, registers = 0, same_tensors = 0, grad_modes = 0;
+  size_t inputs = 0, cells = 0, registers = 0, same_tensors = 0, aftermaths = 0;
   graph::SymbolicInputs::Progress sizes;
 };
 
@@ -151,8 +165,8 @@ class Guards {
   std::vector<CellFact> cells_;
   std::vector<RegisterFact> registers_;
   std::vector<SameTensor> same_tensors_;
-  size_t first_grad_mode_ = 0;
-  std::vector<bool> grad_modes_;  // that actions left behind
+  size_t first_aftermath_ = 0;
+  std::vector<Aftermath> aftermaths_;  // of actions
   AliasGuard aliases_;
   std::shared_ptr<freezing::Frozen> frozen_;
   struct Parameter {

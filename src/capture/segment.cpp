@@ -33,6 +33,30 @@ std::vector<Value> Segment::run_graph(Frame& frame) const {
   return results;
 }
 
+namespace {
+
+std::vector<Standing> standings(const Frame& frame) {
+  std::vector<Standing> found;
+  auto add = [&](bool is_register, std::span<const Tensor> tensors) {
+    for (size_t at = 0; at < tensors.size(); ++at)
+      if (tensors[at].defined())
+        found.push_back({{is_register, static_cast<int32_t>(at)}, tensors[at].requires_grad(), tensors[at].is_leaf()});
+  };
+  add(false, frame.all_inputs());
+  add(true, frame.registers);
+  return found;
+}
+
+// Both of the same tensors.
+std::vector<Standing> changed(std::span<const Standing> before, std::span<const Standing> after) {
+  std::vector<Standing> found;
+  for (size_t at = 0; at < after.size(); ++at)
+    if (after[at] != before[at]) found.push_back(after[at]);
+  return found;
+}
+
+}  // namespace
+
 void Segment::run_end(Frame& frame, std::span<Value> tensors) const {
   if (const auto* read = std::get_if<Read>(&end)) {
     dispatch::ExcludeKeys below(KeySet{DispatchKey::Capture});
@@ -44,8 +68,13 @@ void Segment::run_end(Frame& frame, std::span<Value> tensors) const {
     for (const Operand& operand : act->operands)
       given.push_back(operand ? frame.at(*operand) : tensors[next++].take_tensor());
     autograd::SetGradMode mode(act->grad_enabled);
-    for (Tensor& result : act->run(given)) frame.registers.push_back(std::move(result));
-    frame.grad_modes.push_back(autograd::grad_enabled());
+    std::vector<Standing> before;
+    if (act->watched) before = standings(frame);
+    std::vector<Tensor> results = act->run(given);
+    Aftermath aftermath{autograd::grad_enabled(), {}};
+    if (act->watched) aftermath.changed = changed(before, standings(frame));
+    frame.aftermaths.push_back(std::move(aftermath));
+    for (Tensor& result : results) frame.registers.push_back(std::move(result));
   }
 }
 

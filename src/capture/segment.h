@@ -29,7 +29,7 @@ struct Frame {
   SmallVector<int64_t, 16> symbols;   // by symbol id
   SmallVector<int64_t, 8> numbers;    // bits: of number arguments, then of values read
   std::vector<Tensor> registers;      // what segments computed for later ones
-  std::vector<bool> grad_modes;       // that actions left behind
+  std::vector<Aftermath> aftermaths;  // of actions
 
   std::span<const Tensor> all_inputs() const { return inputs_are_arguments ? arguments : inputs.span(); }
   const Tensor& at(const InputRef& ref) const {
@@ -54,6 +54,7 @@ struct Resume {};  // nothing: a break that was asked for
 struct Act {       // something that is not recorded runs on real tensors; its results become inputs
   std::function<std::vector<Tensor>(std::span<const Tensor> tensors)> run;
   bool grad_enabled = true;  // when it runs
+  bool watched = false;      // it is somebody's code: whatever it does to the frame's tensors is found out afterwards
   std::vector<Operand> operands = {};
 };
 using End = std::variant<Return, Read, Resume, Act>;

@@ -108,7 +108,7 @@ void Session::start_recorder() {
 
 Progress Session::progress() const {
   return {reals.size(),        cells.size(),      register_facts.size(),
-          same_tensors.size(), grad_modes.size(), inputs_.progress()};
+          same_tensors.size(), aftermaths.size(), inputs_.progress()};
 }
 
 // ---- Inputs -------------------------------------------------------------------------------------------------------
@@ -652,7 +652,7 @@ void Session::break_here(std::string why) { finish(Resume{}, {}, std::move(why))
 
 std::vector<Tensor> Session::act_on(std::string why, std::span<const Tensor> tensors, decltype(Act::run) action) {
   // It may give back what it was given: then that is the same tensor to the function, too.
-  return act(std::move(why), tensors, std::move(action), Keep::Operands);
+  return act(std::move(why), tensors, std::move(action), Keep::Operands, true);
 }
 
 // Views of a view are, like it, views of what it looks into: what becomes of it does not concern them. An argument that
@@ -678,14 +678,33 @@ std::vector<Tensor> Session::effect(core::Effect effect) {
              effect.spares_views ? Keep::AndTheirViews : Keep::Operands);
 }
 
-std::vector<Tensor> Session::act(std::string why, std::span<const Tensor> tensors, decltype(Act::run) action,
-                                 Keep keep) {
+void Session::follow(const Standing& standing) {
+  for (const auto& [impl, origin] : origins_) {
+    const auto& [fake, ref] = origin;
+    if (!(ref == standing.tensor)) continue;
+    if (standing.is_leaf) {
+      set_views_free(fake);
+      autograd::AutogradMeta& meta = autograd::ensure_meta(fake);
+      meta.requires_grad = standing.requires_grad;
+      meta.grad_fn = {};
+    } else {
+      Tensor leaf = core::make_view(fake, fake.sym_sizes(), fake.sym_strides(), fake.sym_storage_offset());
+      autograd::ensure_meta(leaf).requires_grad = true;
+      autograd::pass_on(fake, leaf);
+    }
+    return;
+  }
+}
+
+std::vector<Tensor> Session::act(std::string why, std::span<const Tensor> tensors, decltype(Act::run) action, Keep keep,
+                                 bool watched) {
   std::vector<Tensor> operands;
   for (const Tensor& tensor : tensors) operands.push_back(stand_in(tensor));
-  size_t added = finish(Act{std::move(action), autograd::grad_enabled()}, operands, std::move(why), keep);
+  size_t added = finish(Act{std::move(action), autograd::grad_enabled(), watched}, operands, std::move(why), keep);
   items_.clear();  // it may have written to anything
-  grad_modes.push_back(frame_.grad_modes[grad_modes.size()]);
-  autograd::set_grad_enabled(grad_modes.back());
+  aftermaths.push_back(frame_.aftermaths[aftermaths.size()]);
+  autograd::set_grad_enabled(aftermaths.back().grad_enabled);
+  for (const Standing& standing : aftermaths.back().changed) follow(standing);
   std::vector<Tensor> results;
   for (size_t at = 0; at < added; ++at) {
     auto index = static_cast<int32_t>(next_register_++);

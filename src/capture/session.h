@@ -127,9 +127,9 @@ class Session {
   std::vector<CellFact> cells;       // those that hold no tensor
   std::vector<RegisterFact> register_facts;
   std::vector<SameTensor> same_tensors;
-  std::vector<bool> grad_modes;  // that actions left behind
-  bool writes = false;           // an operator writes to something
-  bool broke = false;            // there was a break already
+  std::vector<Aftermath> aftermaths;  // of actions
+  bool writes = false;                // an operator writes to something
+  bool broke = false;                 // there was a break already
 
  private:
   // How a fake that shares memory with another came from it.
@@ -170,12 +170,15 @@ class Session {
   enum class Keep : uint8_t { Nothing, Operands, AndTheirViews };
   // Ends the segment with an end that works on `operands`.
   size_t finish(End end, std::span<const Tensor> operands, std::string why, Keep keep = Keep::Nothing);
-  std::vector<Tensor> act(std::string why, std::span<const Tensor> tensors, decltype(Act::run) action, Keep keep);
+  std::vector<Tensor> act(std::string why, std::span<const Tensor> tensors, decltype(Act::run) action, Keep keep,
+                          bool watched = false);
   size_t hand_over(End end, size_t registers, size_t tensors, std::string why);
   void call_between(std::string why, dispatch::Call& call);
   // Sees to it that nothing of this segment is computed from the tensor; of an earlier one it must not be.
   void separate(const Tensor& fake) const;
   void set_views_free(const Tensor& fake) const;
+  // What an action made of a tensor, its fake becomes.
+  void follow(const Standing& standing);
   void break_early();
   std::vector<Tensor> live_bases(std::span<const Tensor> kept);
   Scalar read_item(const Tensor& tensor);

@@ -70,8 +70,12 @@ bool decide_typically(const SymBool& condition) {
   return holds_for_typical(env, env.pool().simplify(condition.expr())).value_or(false);
 }
 
+bool counts_as_one(const SymInt& size) {
+  return is_one(size) || (size.is_symbolic() && !size.hint() && statically_true(size <= 1) && expect(size == 1));
+}
+
 bool broadcasts_to(const SymInt& from, const SymInt& to) {
-  return is_one(from) || same_size(from, to) || decide_or(from == 1, false);
+  return is_one(from) || from.same(to) || counts_as_one(from) || same_size(from, to) || decide_or(from == 1, false);
 }
 
 const SymInt& better_known(const SymInt& a, const SymInt& b) {

@@ -6,6 +6,7 @@
 
 #include <cstring>
 #include <fstream>
+#include <regex>
 #include <sstream>
 
 #include <sys/wait.h>
@@ -164,21 +165,24 @@ KnownDifferences::KnownDifferences(const std::string& path) {
   TENON_CHECK(file.good(), "[fuzz] {} is not there", path);
   for (std::string line; std::getline(file, line);) {
     if (line.empty() || line[0] == '#') continue;
-    std::istringstream words(line.substr(0, line.find(':')));
-    std::string name, aspect;
-    words >> name >> aspect;
-    TENON_CHECK(!aspect.empty() && line.find(": ") != std::string::npos,
-                "[fuzz] {}: expected 'operator aspect: reason', got '{}'", path, line);
-    aspects_.emplace(name, aspect);
+    static const std::regex form("(\\S+) (\\w+|\\*)( \"(.*)\")?: .*");
+    std::smatch parts;
+    TENON_CHECK(std::regex_match(line, parts, form),
+                "[fuzz] {}: expected 'operator aspect: reason' or 'operator aspect \"text\": reason', got '{}'", path,
+                line);
+    known_.emplace(parts[1], PeerDifference{parts[4], parts[2]});
   }
 }
 
-std::string KnownDifferences::find(const Program& program, const std::string& aspect) const {
+std::string KnownDifferences::find(const Program& program, const PeerDifference& difference) const {
   std::vector<std::string> names = operators_of(program);
   names.push_back("*");
   for (const std::string& name : names)
-    for (auto [at, end] = aspects_.equal_range(name); at != end; ++at)
-      if (at->second == aspect || at->second == "*") return name;
+    for (auto [at, end] = known_.equal_range(name); at != end; ++at) {
+      const auto& [text, aspect] = at->second;
+      if ((aspect == difference.aspect || aspect == "*") && difference.text.find(text) != std::string::npos)
+        return name;
+    }
   return "";
 }
 

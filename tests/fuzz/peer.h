@@ -34,15 +34,16 @@ struct PeerDifference {
 PeerDifference compare_with_peer(const Program& program, const std::vector<Observation>& ours,
                                  const std::vector<Observation>& theirs);
 
-// peer_known.txt: "operator aspect: reason" lines; `*` stands for any operator or aspect.
+// peer_known.txt: lines "operator aspect: reason", or "operator aspect "text": reason" for differences that are told
+// with that text; `*` stands for any operator or aspect, `hook` for a hook's registration.
 class KnownDifferences {
  public:
   explicit KnownDifferences(const std::string& path);
-  // The operator of the program that a line names with this aspect; empty if there is none.
-  std::string find(const Program& program, const std::string& aspect) const;
+  // The operator of the program that a line names with this difference; empty if there is none.
+  std::string find(const Program& program, const PeerDifference& difference) const;
 
  private:
-  std::multimap<std::string, std::string> aspects_;  // by operator
+  std::multimap<std::string, PeerDifference> known_;  // by operator
 };
 
 // The operators that the texts of a program's statements call, in order.

@@ -156,7 +156,11 @@ def run_call(program, world, function, number, say):
     """Whether the next call may come."""
     say("call")
     torch.set_grad_enabled(True)
-    world.prepare(number)
+    try:
+        world.prepare(number)
+    except RuntimeError as error:
+        say("call_error " + error_text(error))
+        return False
     versions = [base._version for base in world.bases]
     torch.set_grad_enabled(program["grad_mode"])
     try:

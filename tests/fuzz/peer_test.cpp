@@ -59,7 +59,7 @@ TEST(Peer, agrees_with_programs) {
       // What is left of the program after reducing says who is to blame.
       Program smallest = reduce(
           batch[at], [&](const Program& program) { return differs(program).aspect == difference.aspect; }, kTries);
-      std::string who = known.find(smallest, difference.aspect);
+      std::string who = known.find(smallest, differs(smallest));
       if (!who.empty()) {
         ++tally.known[who + " " + difference.aspect];
         continue;
@@ -92,7 +92,9 @@ TEST(Peer, programs_print_as_python) {
 TEST(Peer, known_differences_are_found_by_operator_and_aspect) {
   KnownDifferences known(TENON_SOURCE_DIR "/tests/fuzz/peer_known.txt");
   Program program = random_program(1);
-  EXPECT_EQ(known.find(program, "no such aspect"), "");
+  EXPECT_EQ(known.find(program, {"", "no such aspect"}), "");
+  EXPECT_EQ(known.find(program, {"call 1: A view was created in no_grad mode and its base …", "raises"}), "*");
+  EXPECT_EQ(known.find(program, {"call 1: runs what PyTorch refuses: something else", "raises"}), "");
 }
 
 }  // namespace

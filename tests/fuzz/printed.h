@@ -6,6 +6,8 @@
 
 #include "fuzz/custom_operators.h"
 
+#include <fmt/format.h>
+
 #include <tenon/tenon.h>
 
 #include <functional>

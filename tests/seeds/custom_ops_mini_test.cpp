@@ -228,6 +228,15 @@ TEST(TestGenerateOpcheckTests, is_inside_opcheck_mode) {
 }
 
 // A program that is linked with nothing but the library.
+// What a program must be compiled with to use this build of the library.
+#if defined(__SANITIZE_ADDRESS__)
+constexpr const char* kSanitizer = "-fsanitize=address,undefined";
+#elif defined(__SANITIZE_THREAD__)
+constexpr const char* kSanitizer = "-fsanitize=thread";
+#else
+constexpr const char* kSanitizer = "";
+#endif
+
 TEST(TestGenerateOpcheckTests, opcheck_does_not_require_extra_deps) {
   namespace fs = std::filesystem;
   fs::path folder = fs::temp_directory_path() / fmt::format("tenon_opcheck_{}", getpid());
@@ -247,9 +256,10 @@ int main() {
 )";
   std::string build = TENON_BINARY_DIR, source = TENON_SOURCE_DIR;
   std::string compile = fmt::format(
-      "c++ -std=c++20 -O0 -w -DFMT_SHARED -I{1}/include -I{0}/generated/include {2}/program.cpp -o {2}/program -L{0} "
+      "c++ {3} -std=c++20 -O0 -w -DFMT_SHARED -I{1}/include -I{0}/generated/include {2}/program.cpp -o {2}/program "
+      "-L{0} "
       "-ltenon -lfmt -Wl,-rpath,{0}",
-      build, source, folder.string());
+      build, source, folder.string(), kSanitizer);
   ASSERT_EQ(std::system(compile.c_str()), 0);
   EXPECT_EQ(std::system((folder / "program").c_str()), 0);
   fs::remove_all(folder);

@@ -243,5 +243,23 @@ TEST(Engine, CreateGraphMakesGradientsDifferentiable) {
   expect_near(x.grad(), {24});
 }
 
+// A leaf that is dense has a gradient that lies as it does, whoever made the gradient; any other has a contiguous one.
+TEST(Engine, gradients_lie_as_their_leaves) {
+  for (bool create_graph : {false, true}) {
+    Tensor turned = ones({5, 3}).t().set_requires_grad(), part = ones({4, 6}).slice(1, 0, 3).set_requires_grad();
+    for (const auto& f : {std::function<Tensor(Tensor)>([](Tensor x) { return x.sum(); }),
+                          std::function<Tensor(Tensor)>([](Tensor x) { return (x * ones(x.sizes())).sum(); }),
+                          std::function<Tensor(Tensor)>([](Tensor x) { return (x.t() * ones(x.t().sizes())).sum(); })})
+      for (const Tensor& leaf : {turned, part}) {
+        leaf.set_grad(Tensor());
+        f(leaf).backward(Tensor(), false, create_graph);
+        Tensor expected = leaf.is(turned) ? ones({5, 3}).t() : ones({4, 3});
+        EXPECT_EQ(leaf.grad().strides(), expected.strides()) << create_graph;
+        EXPECT_TRUE(leaf.grad().detach().equal(expected));
+        leaf.set_grad(Tensor());
+      }
+  }
+}
+
 }  // namespace
 }  // namespace tenon::testing

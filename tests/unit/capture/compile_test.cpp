@@ -478,5 +478,23 @@ TEST(Compile, a_computed_size_that_is_one_stretches) {
   EXPECT_EQ(spread(randn({2, 3})).size(0).plain(), 7);
 }
 
+// A size from data counts as not 0: one that is at most 1 is 1, and stretches.
+TEST(Compile, a_size_from_data_that_is_at_most_one_stretches) {
+  auto function = [](Tensor x) {
+    Tensor chosen = masked_select(x, x > 0);
+    Tensor first = chosen.slice(0, 0, 1).expand(SymInts{(x > 0).sum().item<SymInt>()});
+    return unflatten(first, 0, SymInts{-1, 3}).select(0, 0) + chosen.slice(0, 0, 1);
+  };
+  auto f = compile(function, {.fullgraph = true,
+                              .dynamic = Dynamic::On,
+                              .capture_scalar_outputs = true,
+                              .capture_dynamic_output_shape_ops = true});
+  for (int64_t positive : {6, 9, 3}) {
+    Tensor x = arange(12).to(kFloat32) - (11.5 - static_cast<double>(positive));
+    EXPECT_TRUE(testing::same_bits(f(x), function(x))) << positive;
+  }
+  EXPECT_EQ(f.compile_count(), 1);
+}
+
 }  // namespace
 }  // namespace tenon

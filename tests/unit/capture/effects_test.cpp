@@ -1,6 +1,7 @@
 // What a function does besides computing happens at every call: modes, seeds, leaves, hooks, gradients.
 #include "testing.h"
 
+#include <tenon/autograd/detach.h>
 #include <tenon/autograd/meta.h>
 #include <tenon/core/random.h>
 
@@ -48,6 +49,40 @@ TEST_P(Effects, a_scope_inside_ends_inside) {
     EXPECT_FALSE(f(x).requires_grad());
     EXPECT_TRUE(autograd::grad_enabled());
   }
+}
+
+// What it was given may become a leaf, get a history or lose one, at some calls and at others not; what is computed
+// from it afterwards follows.
+TEST_P(Effects, a_disabled_function_that_changes_who_requires_grad) {
+  enum { Nothing, MakesLeaf, Writes, Detaches };
+  auto run = [&](auto wrap, auto wrap_whole) {
+    int what = Nothing;
+    Tensor weight = full({3}, 2.0).set_requires_grad();
+    auto apart = wrap([&](Tensor x) {
+      if (what == MakesLeaf) x.set_requires_grad();
+      if (what == Writes) x.mul_(weight);
+      if (what == Detaches) detach_(x);
+    });
+    auto f = wrap_whole([&](Tensor x) {
+      Tensor before = x + 1;
+      apart(x);
+      return x * x + before;
+    });
+    std::string seen;
+    for (int now : {Nothing, MakesLeaf, Writes, Nothing, Detaches, MakesLeaf, Writes, Detaches, Nothing}) {
+      what = now;
+      Tensor x = now == Detaches ? weight * 3 : Tensor(arange(3).to(kFloat32));
+      Tensor y = f(x);
+      seen += fmt::format("{}: {} {} {}", now, x.requires_grad(), x.is_leaf(), y.requires_grad());
+      if (y.requires_grad()) y.sum().backward();
+      seen += fmt::format(" {} {}\n", (x.is_leaf() && x.grad().defined() ? x.grad() : zeros({1})).str(),
+                          (weight.grad().defined() ? weight.grad() : zeros({1})).str());
+    }
+    return seen;
+  };
+  auto as_it_is = [](auto f) { return f; };
+  EXPECT_EQ(run([](auto f) { return disable(f); }, [&](auto f) { return compile(f, options()); }),
+            run(as_it_is, as_it_is));
 }
 
 TEST_P(Effects, a_disabled_function_that_sets_grad_mode) {
