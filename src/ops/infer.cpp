@@ -95,7 +95,9 @@ SymInts broadcast(std::span<const SymInts> shapes, std::string_view op_name) {
       }
       // Neither is known to be 1: they are equal, or one of them turns out to be 1 (which sizes of inputs are not, but
       // what is computed from them may be).
-      if (broadcasts_to(size, out)) {
+      if (counts_as_one(out, size)) {
+        out = size;
+      } else if (broadcasts_to(size, out)) {
         if (!is_one(size)) out = better_known(out, size);
       } else if (bool(out == 1)) {
         out = size;

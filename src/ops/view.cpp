@@ -103,14 +103,19 @@ Geometry view_geometry(const Arguments& arguments) {
   return {shape, *strides, self.sym_storage_offset()};
 }
 
-// Coordinates through the row-major position.
+// Coordinates through the row-major position; of dimensions that are the same at either end, the coordinate itself.
 std::vector<Expr> reshape_index(ViewIndex& v, const SymInts& from, const SymInts& to) {
-  Expr position = v.integer(0);
-  for (size_t dim = 0; dim < to.size(); ++dim) position = position * v.integer(to[dim]) + v.index[dim];
+  size_t lead = 0, rear = 0, shorter = std::min(from.size(), to.size());
+  while (lead < shorter && from[lead].same(to[lead])) ++lead;
+  while (lead + rear < shorter && from[from.size() - 1 - rear].same(to[to.size() - 1 - rear])) ++rear;
   std::vector<Expr> index(from.size());
-  for (size_t dim = from.size(); dim-- > 0;) {
+  for (size_t dim = 0; dim < lead; ++dim) index[dim] = v.index[dim];
+  for (size_t dim = 1; dim <= rear; ++dim) index[from.size() - dim] = v.index[to.size() - dim];
+  Expr position = v.integer(0);
+  for (size_t dim = lead; dim < to.size() - rear; ++dim) position = position * v.integer(to[dim]) + v.index[dim];
+  for (size_t dim = from.size() - rear; dim-- > lead;) {
     Expr size = v.integer(from[dim]);
-    index[dim] = dim == 0 ? position : mod(position, size);
+    index[dim] = dim == lead ? position : mod(position, size);
     position = floor_div(position, size);
   }
   return index;
@@ -131,7 +136,7 @@ Geometry expand_geometry(const Arguments& arguments) {
     if (dim < lead) continue;
     const SymInt& size = sizes[dim - lead];
     if (keep) shape[dim] = size;
-    if (shape[dim].same(size) || (!counts_as_one(size) && same_size(shape[dim], size))) {
+    if (shape[dim].same(size) || (!counts_as_one(size, shape[dim]) && same_size(shape[dim], size))) {
       result[dim] = strides[dim - lead];
     } else {
       TENON_CHECK(is_one(size) || decide_or(size == 1, false),

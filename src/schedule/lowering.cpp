@@ -276,9 +276,12 @@ Lane Lowering::emit_anew(ValueId id, const std::vector<Expr>& index) {
                          !builder_.conditions().empty() && doubtful_ == 0);
   if (state.source != graph::kNoValue) return emit(state.source, source_index(id, index));
   if (in_group(id)) {
-    if (index != own_index(id))
+    if (std::vector<Expr> own = own_index(id); index != own) {
+      // The survey compared them by dimension; by the axes that dimensions were merged to, equal ones may look unlike.
+      if (!surveying) return emit(id, own);
       throw Refused{fmt::format("%{} is read at another position than where it is made",
                                 graph_.values[static_cast<size_t>(id)].name)};
+    }
     if (is_reduction(id)) {
       if (surveying) return builder_.constant(int64_t{0}, lane_dtype(id));
       auto found = reduced.find(id);

@@ -3,6 +3,7 @@
 #include "cpu/choose.h"
 #include "lowering.h"
 
+#include <tenon/support/function_ref.h>
 #include <tenon/support/log.h>
 
 #include <algorithm>
@@ -49,6 +50,15 @@ std::string kernel_name(const Schedule& schedule, const Group& group) {
   return name;
 }
 
+// Of a group that was chosen because it can be emitted.
+void or_internal(FunctionRef<void()> step) {
+  try {
+    step();
+  } catch (const Refused& refused) {
+    support::internal("a chosen group can be emitted", __FILE__, __LINE__, "{}", refused.why);
+  }
+}
+
 }  // namespace
 
 std::vector<GroupLoops> make_nests(const Schedule& schedule) {
@@ -58,11 +68,7 @@ std::vector<GroupLoops> make_nests(const Schedule& schedule) {
     const bool stores =
         std::any_of(group.roots.begin(), group.roots.end(), [&](ValueId id) { return schedule.state(id).stored; });
     if (group.call || !stores) continue;
-    try {
-      groups[at].nest = make_nest(schedule, group);
-    } catch (const Refused& refused) {
-      support::internal("a chosen group can be emitted", __FILE__, __LINE__, "{}", refused.why);
-    }
+    or_internal([&] { groups[at].nest = make_nest(schedule, group); });
   }
   return groups;
 }
@@ -105,8 +111,11 @@ std::vector<EmittedGroup> emit_groups(const Schedule& schedule, const std::vecto
     if (!groups[at].nest) continue;
     std::vector<ValueId> over_what_is_read;
     for (const TakeOver& each : groups[at].takes_over) over_what_is_read.push_back(each.result);
-    emitted[at] = emit(schedule, schedule.groups[at], *groups[at].nest, groups[at].loops,
-                       kernel_name(schedule, schedule.groups[at]), over_what_is_read);
+    const Group& group = schedule.groups[at];
+    or_internal([&] {
+      emitted[at] =
+          emit(schedule, group, *groups[at].nest, groups[at].loops, kernel_name(schedule, group), over_what_is_read);
+    });
   }
   return emitted;
 }

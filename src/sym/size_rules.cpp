@@ -70,12 +70,16 @@ bool decide_typically(const SymBool& condition) {
   return holds_for_typical(env, env.pool().simplify(condition.expr())).value_or(false);
 }
 
-bool counts_as_one(const SymInt& size) {
-  return is_one(size) || (size.is_symbolic() && !size.hint() && statically_true(size <= 1) && expect(size == 1));
+bool counts_as_one(const SymInt& size, const SymInt& beside) {
+  if (is_one(size)) return true;
+  if (!size.is_symbolic()) return false;
+  std::optional<int64_t> hint = size.hint();
+  if (!hint) return statically_true(size <= 1) && expect(size == 1);
+  return *hint == 1 && beside.is_symbolic() && !beside.hint() && bool(size == 1);
 }
 
 bool broadcasts_to(const SymInt& from, const SymInt& to) {
-  return is_one(from) || from.same(to) || counts_as_one(from) || same_size(from, to) || decide_or(from == 1, false);
+  return is_one(from) || from.same(to) || counts_as_one(from, to) || same_size(from, to) || decide_or(from == 1, false);
 }
 
 const SymInt& better_known(const SymInt& a, const SymInt& b) {

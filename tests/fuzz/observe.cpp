@@ -7,6 +7,8 @@
 #include <tenon/sym/shape_env.h>
 #include <tenon/tenon.h>
 
+#include <cxxabi.h>
+
 #include <cmath>
 
 namespace tenon::fuzz {
@@ -125,6 +127,9 @@ bool attempt(Observation& observation, std::string& error, const Stage& stage) {
     observation.refuses = dynamic_cast<const DataDependentError*>(&raised) || error.rfind("[check]", 0) == 0;
   } catch (const std::exception& raised) {
     error = raised.what();
+    observation.broken = true;
+  } catch (...) {
+    error = fmt::format("a {} was thrown, which is no std::exception", abi::__cxa_current_exception_type()->name());
     observation.broken = true;
   }
   if (error.empty()) error = "an error without words";

@@ -35,7 +35,8 @@ PeerDifference compare_with_peer(const Program& program, const std::vector<Obser
                                  const std::vector<Observation>& theirs);
 
 // peer_known.txt: lines "operator aspect: reason", or "operator aspect "text": reason" for differences that are told
-// with that text; `*` stands for any operator or aspect, `hook` for a hook's registration.
+// with that text; `*` stands for any operator or aspect, `hook` and `requires_grad_` for
+// statements that are no operators.
 class KnownDifferences {
  public:
   explicit KnownDifferences(const std::string& path);

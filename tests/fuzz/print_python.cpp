@@ -175,6 +175,7 @@ std::vector<std::string> operators_of(const Program& program) {
   static const std::regex name("([A-Za-z_]\\w*)\\(");
   each_statement(program.statements, [&](const Statement& statement) {
     if (statement.kind == Kind::Hook) list.push_back("hook");
+    if (statement.kind == Kind::RequiresGrad) list.push_back("requires_grad_");
     if (statement.kind != Kind::Operation) return;
     std::string text = operations()[statement.operation].text;
     for (std::sregex_iterator at(text.begin(), text.end(), name), end; at != end; ++at) list.push_back((*at)[1]);

@@ -24,8 +24,9 @@ bool decide_likely(const SymBool& condition, bool otherwise);
 // The same for a choice that has to be made some way: with values from data that are small, and the sizes at hand.
 bool decide_typically(const SymBool& condition);
 
-// Known to be 1, or from data and at most 1: as it counts as not 0, it is 1 from here on.
-bool counts_as_one(const SymInt& size);
+// Whether a dimension is 1 and stretches to another one: known to be; or from data and at most 1, because it counts as
+// not 0; or 1 at this call beside one from data, because that counts as not 1. It is 1 from here on.
+bool counts_as_one(const SymInt& size, const SymInt& beside);
 // Whether two sizes agree.
 inline bool same_size(const SymInt& a, const SymInt& b) {
   return !a.is_symbolic() && !b.is_symbolic() ? a.plain() == b.plain() : a.same(b) || expect(a == b);

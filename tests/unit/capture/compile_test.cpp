@@ -496,5 +496,36 @@ TEST(Compile, a_size_from_data_that_is_at_most_one_stretches) {
   EXPECT_EQ(f.compile_count(), 1);
 }
 
+// A size from data counts as not 1: what is 1 beside it at this call stretches, in whatever order they stand.
+TEST(Compile, a_size_that_is_one_beside_one_from_data_stretches) {
+  auto function = [](Tensor x, bool first) {
+    Tensor row = x.reshape(SymInts{-1, 9}), places = nonzero(x);
+    return first ? row - places : places - row;
+  };
+  auto f = compile(function, {.fullgraph = true, .dynamic = Dynamic::On, .capture_dynamic_output_shape_ops = true});
+  for (bool first : {true, false})
+    for (double from : {-4.5, -2.5}) {
+      Tensor x = arange(9).to(kFloat64) + from;
+      EXPECT_TRUE(testing::same_bits(f(x, first), function(x, first))) << first;
+      Tensor chosen = relu(x);
+      EXPECT_TRUE(testing::same_bits(f(chosen, first), function(chosen, first))) << first;
+    }
+}
+
+// A view that changes nothing, of a value that is stored as its transposed input lies: one kernel stores and sums it.
+TEST(Compile, a_view_of_what_is_written_to_a_transposed_argument) {
+  auto function = [](Tensor x) {
+    Tensor y = x.squeeze();
+    y.mul_(y);
+    return x.view(x.sym_sizes()).sum();
+  };
+  auto f = compile(function, {.dynamic = Dynamic::On});
+  for (bool turned : {false, true}) {
+    Tensor a = turned ? randn({3, 9}).t() : randn({9, 3}), b = a.clone();
+    EXPECT_LT((f(a) - function(b)).abs().item<double>(), 1e-4) << turned;
+    EXPECT_TRUE(testing::same_bits(a, b));
+  }
+}
+
 }  // namespace
 }  // namespace tenon
