@@ -136,7 +136,7 @@ Geometry expand_geometry(const Arguments& arguments) {
     if (dim < lead) continue;
     const SymInt& size = sizes[dim - lead];
     if (keep) shape[dim] = size;
-    if (shape[dim].same(size) || (!counts_as_one(size, shape[dim]) && same_size(shape[dim], size))) {
+    if (shape[dim].same(size) || (!is_stretched(size, shape[dim]) && same_size(shape[dim], size))) {
       result[dim] = strides[dim - lead];
     } else {
       TENON_CHECK(is_one(size) || decide_or(size == 1, false),

@@ -72,10 +72,12 @@ bool decide_typically(const SymBool& condition) {
 
 bool counts_as_one(const SymInt& size, const SymInt& beside) {
   if (is_one(size)) return true;
-  if (!size.is_symbolic()) return false;
-  std::optional<int64_t> hint = size.hint();
-  if (!hint) return statically_true(size <= 1) && expect(size == 1);
-  return *hint == 1 && beside.is_symbolic() && !beside.hint() && bool(size == 1);
+  return size.is_symbolic() && size.hint() == 1 && beside.is_symbolic() && !beside.hint() && bool(size == 1);
+}
+
+bool is_stretched(const SymInt& size, const SymInt& to) {
+  if (counts_as_one(size, to)) return true;
+  return size.is_symbolic() && !size.hint() && statically_true(size <= 1) && expect(size == 1);
 }
 
 bool broadcasts_to(const SymInt& from, const SymInt& to) {

@@ -24,9 +24,11 @@ bool decide_likely(const SymBool& condition, bool otherwise);
 // The same for a choice that has to be made some way: with values from data that are small, and the sizes at hand.
 bool decide_typically(const SymBool& condition);
 
-// Whether a dimension is 1 and stretches to another one: known to be; or from data and at most 1, because it counts as
-// not 0; or 1 at this call beside one from data, because that counts as not 1. It is 1 from here on.
+// Known to be 1; or 1 at this call beside a size from data: as that counts as not 1, it is 1 from here on.
 bool counts_as_one(const SymInt& size, const SymInt& beside);
+// Whether a dimension that somebody asks to be another size is 1 and stretches: one from data that is at most 1 does,
+// because it counts as not 0.
+bool is_stretched(const SymInt& size, const SymInt& to);
 // Whether two sizes agree.
 inline bool same_size(const SymInt& a, const SymInt& b) {
   return !a.is_symbolic() && !b.is_symbolic() ? a.plain() == b.plain() : a.same(b) || expect(a == b);
