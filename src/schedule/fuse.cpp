@@ -1,6 +1,7 @@
 #include "cpu/choose.h"
 #include "in_place.h"
 #include "lowering.h"
+#include "work.h"
 
 #include <tenon/ops/strided.h>
 #include <tenon/support/log.h>
@@ -77,6 +78,9 @@ bool Schedule::is_written_by(const Group& group, ValueId input) const {
 namespace {
 
 constexpr size_t kMaxRoots = 24;  // of one kernel: more would spill registers and slow the compiler
+// Of one element of a kernel, in instructions: beside so much work another trip through memory is nothing, and LLVM's
+// time grows faster than the kernel.
+constexpr int kMaxWork = 320;
 
 class Fuser {
  public:
@@ -88,6 +92,7 @@ class Fuser {
   Schedule run() {
     describe_values();
     choose_roots();
+    bound_work();
     for (const Node& node : graph_.nodes) place(node);
     place_last_writes();
     drop_unread_memory();
@@ -161,6 +166,45 @@ class Fuser {
           make_root(id);
       }
     }
+  }
+
+  // Long chains are cut: what an element takes, from the roots on, stays within one kernel's limit.
+  void bound_work() {
+    std::map<std::pair<const ops::Row*, Dtype>, int> known;
+    work_.assign(graph_.values.size(), 0);
+    for (const Node& node : graph_.nodes) {
+      const ops::Row* row = &row_for(*node.op);
+      if (row->kind == ops::Kind::Opaque || node.outputs.empty()) continue;
+      if (row->kind == ops::Kind::View) {
+        for (ValueId id : node.outputs) work_of(id) = work_of(schedule_.state(id).source);
+        continue;
+      }
+      std::set<ValueId> inputs;  // that are computed where they are read
+      for (size_t at = 0; at < node.args.size(); ++at)
+        if (!row->ignores(row->schema.arguments[at].name))
+          graph::each_reference(node.args[at], [&](ValueId id) {
+            if (!is_in_memory(id)) inputs.insert(id);
+          });
+      auto [own, first] = known.try_emplace({row, graph_.meta(node.outputs[0]).dtype()}, 0);
+      if (first) own->second = schedule::work_of(graph_, node);
+      int all = own->second;
+      for (ValueId id : inputs) all += work_of(id);
+      while (all > kMaxWork && !inputs.empty()) {
+        auto most = std::max_element(inputs.begin(), inputs.end(),
+                                     [&](ValueId a, ValueId b) { return work_of(a) < work_of(b); });
+        if (work_of(*most) == 0) break;
+        all -= work_of(*most);
+        make_root(*most);
+        inputs.erase(most);
+      }
+      for (ValueId id : node.outputs) work_of(id) = all;
+    }
+  }
+
+  int& work_of(ValueId id) { return work_[static_cast<size_t>(id)]; }
+  bool is_in_memory(ValueId id) const {
+    ValueId base = schedule_.state(id).base;
+    return schedule_.is_input(base) || schedule_.state(base).root;
   }
 
   // The roots that computing a value reads, virtual ones looked through.
@@ -360,6 +404,9 @@ class Fuser {
       const Nest nest = make_nest(schedule_, joined);
       for (const Update& update : schedule_.updates)
         if (Decision alike = reads_where_it_writes(nest, update.input); !alike) return alike;
+      int work = 0;
+      for (const Stage& stage : nest.stages) work += stage.work;
+      if (work > kMaxWork) return Decision::forbid("{} instructions for an element: at most {}", work, kMaxWork);
       if (!cpu::may_lack_threads(nest)) return Decision::allow();
       const double together = cpu::cost(nest, cpu::choose(nest)).total();
       const Nest first = make_nest(schedule_, group), second = make_nest(schedule_, single);
@@ -430,6 +477,7 @@ class Fuser {
   const Graph& graph_;
   std::vector<std::vector<int32_t>> users_;
   std::unordered_map<int32_t, int> symbol_step_;  // unbacked symbols: the step that binds them
+  std::vector<int> work_;  // by value: what an element takes, from the roots on
 };
 
 }  // namespace

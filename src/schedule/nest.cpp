@@ -2,6 +2,7 @@
 #include "nest.h"
 
 #include "lowering.h"
+#include "work.h"
 
 #include <algorithm>
 #include <charconv>
@@ -16,19 +17,6 @@ size_t Nest::kept_count() const {
 namespace {
 
 constexpr int64_t kUnknownSize = 1024;  // of an extent that comes from data
-
-int instructions(const loop::Op& op) {
-  using loop::OpCode;
-  switch (op.code) {
-    case OpCode::Constant:
-    case OpCode::Parameter:
-    case OpCode::Index:
-    case OpCode::Load:
-    case OpCode::Store: return 0;
-    case OpCode::Random: return 40;
-    default: return loop::traits(op.code).transcendental ? 14 : 1;
-  }
-}
 
 bool is_ordered(loop::ReduceKind kind, Dtype dtype) {
   return is_floating(dtype) && (kind == loop::ReduceKind::Sum || kind == loop::ReduceKind::Product);
