@@ -48,33 +48,40 @@ Tensor laid_out(const Tensor& value, const SymInts& strides) {
 }
 
 // What the first link of a chain is applied to: a view of storage wants it to lie as in eager.
-Tensor whole_for(const FunctionalStorage& storage, const std::vector<ViewLink>& chain) {
-  return !chain.empty() && of_storage(chain[0]) ? laid_out(storage.value, storage.strides) : storage.value;
+Tensor whole_for(const FunctionalStorage& storage, const std::vector<const ViewLink*>& chain) {
+  return !chain.empty() && of_storage(*chain[0]) ? laid_out(storage.value, storage.strides) : storage.value;
+}
+
+// What the slot shows of the whole as it is now.
+Tensor shown_by(const FunctionalSlot& slot) {
+  std::vector<const ViewLink*> chain = slot.chain();
+  Tensor value = whole_for(*slot.storage, chain);
+  for (const ViewLink* link : chain) value = follow(*link, value);
+  return value;
 }
 
 // Brings the slot's value up to date with writes through other tensors.
 void synchronise(FunctionalSlot& slot) {
   if (slot.generation == slot.storage->generation) return;
-  slot.value = whole_for(*slot.storage, slot.chain);
-  for (const ViewLink& link : slot.chain) slot.value = follow(link, slot.value);
+  slot.value = shown_by(slot);
   slot.generation = slot.storage->generation;
 }
 
 // A view that shows one element several times (expand, unfold) has no inverse of its own.
-bool has_inverse(const std::vector<ViewLink>& chain) {
-  return std::all_of(chain.begin(), chain.end(), [](const ViewLink& link) {
-    const ops::Row* row = ops::row_of(*link.op);
+bool has_inverse(const std::vector<const ViewLink*>& chain) {
+  return std::all_of(chain.begin(), chain.end(), [](const ViewLink* link) {
+    const ops::Row* row = ops::row_of(*link->op);
     return row && row->view.scatter;
   });
 }
 
 // The whole after a write to a part, by the views that lead to it.
-Tensor put_back(const FunctionalSlot& slot, const Tensor& value) {
-  std::vector<Tensor> wholes = {whole_for(*slot.storage, slot.chain)};
-  for (size_t at = 0; at + 1 < slot.chain.size(); ++at) wholes.push_back(follow(slot.chain[at], wholes.back()));
+Tensor put_back(const FunctionalSlot& slot, const std::vector<const ViewLink*>& chain, const Tensor& value) {
+  std::vector<Tensor> wholes = {whole_for(*slot.storage, chain)};
+  for (size_t at = 0; at + 1 < chain.size(); ++at) wholes.push_back(follow(*chain[at], wholes.back()));
   Tensor part = value;
-  for (size_t at = slot.chain.size(); at-- > 0;) {
-    const ViewLink& link = slot.chain[at];
+  for (size_t at = chain.size(); at-- > 0;) {
+    const ViewLink& link = *chain[at];
     const ops::Row* row = ops::row_of(*link.op);
     dispatch::Values args;
     args.push_back(dispatch::Value(wholes[at]));
@@ -98,7 +105,8 @@ Tensor put_at_places(const FunctionalSlot& slot, const Tensor& outer, const Tens
 
 // The tensor `outer` now stands for `value`, and so does its part of the whole.
 void write(const Tensor& outer, FunctionalSlot& slot, const Tensor& value) {
-  slot.storage->value = has_inverse(slot.chain) ? put_back(slot, value) : put_at_places(slot, outer, value);
+  std::vector<const ViewLink*> chain = slot.chain();
+  slot.storage->value = has_inverse(chain) ? put_back(slot, chain, value) : put_at_places(slot, outer, value);
   slot.value = value;
   slot.generation = ++slot.storage->generation;
 }
@@ -137,11 +145,11 @@ void run_view_of_storage(const ops::Row& row, const FunctionalSlot& slot, dispat
               str(size), str(stride), first.str(), whole.description(), str(slot.storage->strides));
   auto made = std::make_unique<FunctionalSlot>();
   made->storage = slot.storage;
-  made->chain.push_back(
-      {&call.op, {dispatch::Value(), call.args[1].own(), call.args[2].own(), dispatch::Value(first).own()}});
+  made->link = {&call.op, {dispatch::Value(), call.args[1].own(), call.args[2].own(), dispatch::Value(first).own()}};
+  made->links = 1;
   made->parent = self;
   while (functional_slot(made->parent)->parent.defined()) made->parent = Tensor(functional_slot(made->parent)->parent);
-  made->value = follow(made->chain[0], whole);
+  made->value = follow(made->link, whole);
   made->generation = slot.storage->generation;
   call.results.push_back(outer_view(row, call, std::move(made)));
 }
@@ -156,11 +164,11 @@ void run_view(dispatch::Call& call) {
   Tensor value = dispatch::call_boxed(call.op, unwrap(call.args))[0].take_tensor();
   auto made = std::make_unique<FunctionalSlot>();
   made->storage = slot->storage;
-  made->chain = slot->chain;
   made->parent = self;
+  made->links = slot->links + 1;
   ViewLink link{&call.op, {}, autograd::grad_enabled()};
   for (const dispatch::Value& arg : call.args) link.args.push_back(arg.is_tensor() ? dispatch::Value() : arg.own());
-  made->chain.push_back(std::move(link));
+  made->link = std::move(link);
   made->value = value;
   made->generation = slot->generation;
   call.results.push_back(outer_view(*row, call, std::move(made)));
@@ -317,15 +325,30 @@ Tensor from_functional(const Tensor& tensor) {
   return slot->value;
 }
 
+FunctionalSlot::~FunctionalSlot() {
+  // Views that nobody else holds go one by one, not one inside another.
+  Tensor next = std::move(parent);
+  while (next.defined() && next.impl()->use_count() == 1) {
+    FunctionalSlot* slot = functional_slot(next);
+    if (!slot) break;
+    Tensor before = std::move(slot->parent);
+    next = std::move(before);
+  }
+}
+
+std::vector<const ViewLink*> FunctionalSlot::chain() const {
+  std::vector<const ViewLink*> found(links);
+  const FunctionalSlot* slot = this;
+  for (size_t at = links; at-- > 0; slot = functional_slot(slot->parent)) found[at] = &slot->link;
+  return found;
+}
+
 Tensor from_functional_as_shown(const Tensor& tensor) {
   Tensor value = from_functional(tensor);
   FunctionalSlot* slot = functional_slot(tensor);
   if (!slot || lies_so(value, tensor.sym_strides())) return value;
   dispatch::ExcludeKeys below(kUpperLayers);
-  if (!slot->chain.empty()) {
-    value = whole_for(*slot->storage, slot->chain);
-    for (const ViewLink& link : slot->chain) value = follow(link, value);
-  }
+  if (slot->links > 0) value = shown_by(*slot);
   return slot->value = laid_out(value, tensor.sym_strides());
 }
 

@@ -133,8 +133,11 @@ void ResultPlanner::plan_tensor(const Tensor& outer, const std::vector<dispatch:
 
 // The links that lead from the input to its stand-in in the graph are not the user's.
 std::vector<ViewLink> ResultPlanner::chain_from(int32_t input, const FunctionalSlot& slot) const {
-  size_t own = functional_slot(primals_[static_cast<size_t>(input)])->chain.size();
-  return {slot.chain.begin() + static_cast<ptrdiff_t>(own), slot.chain.end()};
+  std::vector<ViewLink> links;
+  std::vector<const ViewLink*> chain = slot.chain();
+  for (size_t at = functional_slot(primals_[static_cast<size_t>(input)])->links; at < chain.size(); ++at)
+    links.push_back(*chain[at]);
+  return links;
 }
 
 int32_t ResultPlanner::forward_output_of(const Tensor& outer) {
@@ -145,7 +148,7 @@ int32_t ResultPlanner::forward_output_of(const Tensor& outer) {
 
 // A value of its own would not do: another result looks into the same memory, or it does so twice itself.
 bool ResultPlanner::must_be_remade(const Tensor& outer, const std::vector<dispatch::Value>& results) const {
-  if (!functional_slot(outer)->chain.empty() && may_overlap(outer)) return true;
+  if (functional_slot(outer)->links > 0 && may_overlap(outer)) return true;
   return std::any_of(results.begin(), results.end(), [&](const dispatch::Value& other) {
     if (!other.is_tensor() || other.tensor().is(outer) || !functional_slot(other.tensor())) return false;
     return same_storage(other.tensor(), outer);
@@ -160,7 +163,7 @@ int32_t ResultPlanner::remade(const Tensor& outer) {
   RemadeView view;
   if (input >= 0 && chain_from(input, *slot).empty()) {
     view.input = input;
-  } else if (slot->chain.empty()) {
+  } else if (slot->links == 0) {
     view.output = forward_output_of(outer);
   } else if (input >= 0 && outer.requires_grad() && !follows_its_base(outer)) {
     view.input = input;
@@ -168,7 +171,7 @@ int32_t ResultPlanner::remade(const Tensor& outer) {
     view.history = forward_output_of(outer);
   } else {
     view.parent = remade(slot->parent);
-    view.link = slot->chain.back();
+    view.link = slot->link;
     if (outer.requires_grad() && !follows_its_base(outer)) view.history = forward_output_of(outer);
   }
   remade_.push_back(outer);

@@ -129,8 +129,9 @@ class JointTracer {
     Snapshot kept;
     if (const FunctionalSlot* slot = functional_slot(tensor)) {
       kept.storage = slot->storage;
-      kept.is_whole = std::none_of(slot->chain.begin(), slot->chain.end(), [](const ViewLink& link) {
-        const ops::Row* row = ops::row_of(*link.op);
+      std::vector<const ViewLink*> chain = slot->chain();
+      kept.is_whole = std::none_of(chain.begin(), chain.end(), [](const ViewLink* link) {
+        const ops::Row* row = ops::row_of(*link->op);
         return !row || row->differentiable();  // all but detach()
       });
       saved_.push_back({slot->storage, slot->storage->generation, recorder_.find(from_functional(tensor))});
@@ -328,7 +329,7 @@ class JointTracer {
     for (size_t nr = 0; nr < joint_.tangents.size(); ++nr) {
       auto output = static_cast<size_t>(joint_.tangents[nr]);
       const FunctionalSlot& slot = *functional_slot(forward_[output]);
-      if (output < joint_.mutated.size() || !slot.chain.empty() || slot.storage->generation > 0) continue;
+      if (output < joint_.mutated.size() || slot.links > 0 || slot.storage->generation > 0) continue;
       if (joint_.behind[nr].empty() && !joint_.outputs_kept[output]) continue;
       if (graph::ValueId id = result_with(static_cast<int32_t>(output));
           id != graph::kNoValue && made_by[static_cast<size_t>(id)] >= 0)

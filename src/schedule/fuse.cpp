@@ -477,7 +477,7 @@ class Fuser {
   const Graph& graph_;
   std::vector<std::vector<int32_t>> users_;
   std::unordered_map<int32_t, int> symbol_step_;  // unbacked symbols: the step that binds them
-  std::vector<int> work_;  // by value: what an element takes, from the roots on
+  std::vector<int> work_;                         // by value: what an element takes, from the roots on
 };
 
 }  // namespace

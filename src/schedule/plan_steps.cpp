@@ -22,8 +22,12 @@ class Planner {
         groups_(groups),
         emitted_(emitted),
         last_use_(lifetimes.last),
+        dying_(groups.size()),
         plan_(std::make_shared<runtime::Plan>()) {
     plan_->kernels = std::move(kernels);
+    for (size_t id = 0; id < last_use_.size(); ++id)
+      if (last_use_[id] >= 0 && last_use_[id] != Lifetimes::kForever)
+        dying_[static_cast<size_t>(last_use_[id])].push_back(static_cast<ValueId>(id));
   }
 
   std::shared_ptr<const runtime::Plan> run() {
@@ -124,9 +128,9 @@ class Planner {
 
   // Values that no later step reads: the next step's results get their memory, or else it goes back.
   void release(size_t at) {
-    for (size_t id = 0; id < last_use_.size(); ++id) {
-      if (last_use_[id] != static_cast<int>(at) || slot_of_[id] < 0) continue;
-      const auto value = static_cast<ValueId>(id);
+    for (ValueId value : dying_[at]) {
+      const auto id = static_cast<size_t>(value);
+      if (slot_of_[id] < 0) continue;
       for (ValueId view : views_of_[value])
         plan_->steps.push_back(runtime::FreeStep{slot_of_[static_cast<size_t>(view)]});
       const ValueState& state = schedule_.state(value);
@@ -348,6 +352,7 @@ class Planner {
   const std::vector<GroupLoops>& groups_;     // by group
   const std::vector<EmittedGroup>& emitted_;  // by group
   const std::vector<int>& last_use_;          // by value
+  std::vector<std::vector<ValueId>> dying_;   // by group: the values whose last use it is
   std::shared_ptr<runtime::Plan> plan_;
   std::unordered_map<Expr, runtime::ExprIndex> expr_index_;
   std::vector<runtime::Slot> slot_of_;  // by value

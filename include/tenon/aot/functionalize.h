@@ -22,17 +22,23 @@ struct FunctionalStorage final : public Counted {
 
 // One view of a chain: the operator and its arguments; the first argument is the tensor viewed.
 struct ViewLink {
-  const dispatch::Operator* op;
+  const dispatch::Operator* op = nullptr;
   std::vector<dispatch::Value> args;
   bool grad_enabled = true;  // grad mode when it was made
 };
 
 struct FunctionalSlot final : public TensorSlot {
+  ~FunctionalSlot() override;
+
   Ref<FunctionalStorage> storage;
-  std::vector<ViewLink> chain;
-  Tensor parent;  // what the last link views; undefined without links
-  Tensor value;   // up to date if `generation` is the storage's
+  Tensor parent;     // what it views; undefined if it is the whole
+  ViewLink link;     // how it views it
+  Tensor value;      // up to date if `generation` is the storage's
+  size_t links = 0;  // from the whole to it
   int64_t generation = 0;
+
+  // The links from the whole on. Each slot keeps its own alone, so that a view of a view of … costs what a view costs.
+  std::vector<const ViewLink*> chain() const;
 };
 
 // A functional tensor that stands for `value`, a fake.
