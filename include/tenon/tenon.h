@@ -3,6 +3,7 @@
 
 #include <tenon/autograd/engine.h>
 #include <tenon/autograd/grad_mode.h>
+#include <tenon/autograd/inference_mode.h>
 #include <tenon/autograd/meta.h>
 #include <tenon/capture/compile.h>
 #include <tenon/capture/marks.h>
@@ -10,6 +11,7 @@
 #include <tenon/core/accessor.h>
 #include <tenon/core/cell.h>
 #include <tenon/core/dlpack.h>
+#include <tenon/core/generators.h>
 #include <tenon/core/indexing.h>
 #include <tenon/core/print.h>
 #include <tenon/core/random.h>

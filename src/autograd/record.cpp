@@ -33,6 +33,18 @@ bool any_gradient_flows(const ops::Row& row, std::span<const Value> arguments) {
   return any;
 }
 
+bool any_argument_flows(const Call& call) {
+  bool any = false;
+  for (const Value& value : call.args) value.each_tensor([&](const Tensor& tensor) { any = any || flows(tensor); });
+  return any;
+}
+
+// Where no argument requires grad there is nothing to record; the kernel may differentiate what it computes itself.
+void run_unrecorded(Call& call) {
+  dispatch::ExcludeKeys above(kAutogradAndAbove - KeySet{DispatchKey::Autograd});
+  dispatch::redispatch(call, call.keys.below(DispatchKey::Autograd));
+}
+
 bool carries_gradient(const ops::Row& row, size_t result) {
   return std::none_of(row.not_differentiable.begin(), row.not_differentiable.end(), [&](const std::string& name) {
     return result_index(row.schema, name) == static_cast<int>(result);
@@ -141,7 +153,7 @@ void record_inplace(Call& call, const ops::Row& row, size_t written) {
 void autograd_layer(Call& call) {
   const ops::Row* row = ops::row_of(call.op);
   // An operator that is not in the table brings its own kernel for this layer, or has no gradient.
-  if (!row) return run_below(call);
+  if (!row) return any_argument_flows(call) ? run_below(call) : run_unrecorded(call);
   Operation numbered;
   if (!grad_enabled()) return row->kind == ops::Kind::View ? view_without_grad(call, *row) : run_below(call);
   if (row->kind == ops::Kind::View) return record_view(call, *row);

@@ -1,11 +1,15 @@
 #include "support/thread_context.h"
 
 #include <tenon/core/draws.h>
+#include <tenon/core/generators.h>
 #include <tenon/core/random.h>
 #include <tenon/support/error.h>
 
 namespace tenon {
 namespace {
+
+// The generator that stands in for the default one on this thread; null: none does.
+thread_local Generator* chosen = nullptr;
 
 FixedDraws* innermost() { return support::thread_context.get<FixedDraws>(support::ContextSlot::FixedDraws); }
 
@@ -28,7 +32,11 @@ Draw draw_number(int32_t number) {
 
 Draw next_draw() {
   int32_t& next = support::thread_context.next_draw;
+  if (chosen) return chosen->next();
   return next < 0 ? default_generator().next() : draw_number(next++);
 }
+
+UseGenerator::UseGenerator(Generator& generator) : before_(std::exchange(chosen, &generator)) {}
+UseGenerator::~UseGenerator() { chosen = before_; }
 
 }  // namespace tenon

@@ -1,9 +1,13 @@
+#include "core/effects.h"
+#include "optim/checks.h"
+#include "optim/fused_adam.h"
+
+#include <tenon/autograd/grad_mode.h>
 #include <tenon/generated/ops.h>
 #include <tenon/optim/adam.h>
 
-#include "optim/checks.h"
-
 #include <cmath>
+#include <set>
 
 namespace tenon::optim {
 namespace {
@@ -52,6 +56,32 @@ AdamW::AdamW(std::vector<Tensor> parameters, const AdamWOptions& o)
 void Adam::check_options(const AdamOptions& options) const {
   check_lr(options.lr);
   check_adam(name_, options);
+}
+
+void Adam::step() {
+  if (holds_real_tensors() && core::is_taken_as_effect("an optimizer steps", alive_, [this] { step(); })) return;
+  NoGrad off;
+  std::vector<FusedAdamPart> fused;
+  std::set<const void*> seen;  // parameters that look into one memory are changed one by one
+  size_t at = 0;
+  for (size_t group = 0; group < group_sizes_.size(); ++group)
+    for (size_t end = at + group_sizes_[group]; at < end; ++at) {
+      const Tensor& parameter = parameters_[at];
+      Tensor gradient = parameter.grad();
+      if (!gradient.defined()) continue;
+      State& state = states_[at];
+      ++state.step;
+      state.tensors.resize(state_names().size());
+      const AdamOptions& o = options_[group];
+      begin(state, parameter, o.amsgrad ? 3 : 2);
+      FusedAdamPart part{parameter, gradient, state.tensors[0], state.tensors[1], {}, &o, state.step};
+      if (o.amsgrad) part.largest = state.tensors[2];
+      if (can_be_fused(part) && seen.insert(parameter.impl()->storage.get()).second)
+        fused.push_back(std::move(part));
+      else
+        update(parameter, gradient, state, group);
+    }
+  if (!fused.empty()) fused_adam_step(fused);
 }
 
 void Adam::update(const Tensor& parameter, const Tensor& gradient, State& state, size_t group) {

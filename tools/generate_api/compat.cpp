@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -25,8 +26,6 @@ const std::map<std::string, Spelling> kSpellings = {
     {"const std::vector<std::optional<Tensor>>&", {"const std::vector<std::optional<Tensor>>&", "compat::plain({})"}},
     {"std::optional<Dtype>", {"std::optional<ScalarType>", "compat::plain({})"}},
     {"Dtype", {"ScalarType", "{}"}},
-    {"const std::optional<Scalar>&", {"const std::optional<tenon::Scalar>&", "{}"}},
-    {"const Scalar&", {"const tenon::Scalar&", "{}"}},
 };
 
 // Written by hand in compat/tensor.h.
@@ -72,20 +71,49 @@ std::string call_of(const Function& function, const std::string& called, size_t 
   return call;
 }
 
+// Sizes, plain or symbolic: libtorch has a name of its own for functions that take symbols.
+bool takes_sizes(const Function& function) {
+  for (const Parameter& parameter : function.parameters)
+    if (parameter.type == "const SymInts&" || parameter.type == "const std::optional<SymInts>&" ||
+        parameter.type == "const SymInt&" || parameter.type == "SymInt")
+      return true;
+  return false;
+}
+
+// An operator that computes one new tensor from others, which can therefore be written elsewhere.
+bool computes_one(const Function& function) {
+  if (function.result != "Tensor" || function.schema.is_mutable() || function.schema.returns[0].alias) return false;
+  bool tensors = false;
+  for (const Parameter& parameter : function.parameters) {
+    if (parameter.type == "const TensorOptions&") return false;
+    tensors |= parameter.type.find("Tensor") != std::string::npos;
+  }
+  return tensors;
+}
+
 }  // namespace
 
 Compat generate_compat(const std::vector<Row>& rows) {
   Compat made;
   made.methods = made.functions = "// Written by tools/generate_api from the rows of the operators. Do not edit.\n";
-  for (const Row& row : rows)
-    for (const Function& function : make_functions(row)) {
+  for (const Row& row : rows) {
+    const std::vector<Function> functions = make_functions(row);
+    auto is_out = [](const Function& each) {
+      return !writes_first(each) && each.schema.is_mutable() && each.result == "Tensor";
+    };
+    const bool has_out = std::any_of(functions.begin(), functions.end(), is_out);
+    for (const Function& function : functions) {
       bool in_place = writes_first(function);
-      bool out = !in_place && function.schema.is_mutable() && function.result == "Tensor";
+      bool out = is_out(function);
       if (function.method && !kByHand.contains(function.name)) {
         std::string call = call_of(function, "tenon::Tensor::" + function.name, 1);
-        made.methods +=
-            fmt::format("{} {}({}) const {{ {} }}\n", in_place ? "Tensor&" : function.result, function.name,
-                        parameters_of(function, 1), in_place ? call + "; return self();" : "return " + call + ";");
+        auto add = [&](const std::string& name) {
+          made.methods +=
+              fmt::format("{} {}({}) const {{ {} }}\n", in_place ? "Tensor&" : function.result, name,
+                          parameters_of(function, 1), in_place ? call + "; return self();" : "return " + call + ";");
+        };
+        add(function.name);
+        if (takes_sizes(function)) add(function.name + "_symint");
       }
       std::string parameters = parameters_of(function, 0), call = call_of(function, "tenon::" + function.name, 0);
       if (in_place || out) {
@@ -93,11 +121,20 @@ Compat generate_compat(const std::vector<Row>& rows) {
         const std::string& first = function.parameters[0].name;
         made.functions += fmt::format("inline Tensor& {}({}) {{ {}; return const_cast<Tensor&>({}); }}\n",
                                       function.name, parameters, call, first);
-      } else {
-        made.functions +=
-            fmt::format("inline {} {}({}) {{ return {}; }}\n", function.result, function.name, parameters, call);
+        continue;
       }
+      auto add = [&](const std::string& name) {
+        made.functions += fmt::format("inline {} {}({}) {{ return {}; }}\n", function.result, name, parameters, call);
+      };
+      add(function.name);
+      if (takes_sizes(function)) add(function.name + "_symint");
+      // Rows without an `_out` form compute, and write what they computed.
+      if (!has_out && computes_one(function))
+        made.functions += fmt::format(
+            "inline Tensor& {0}_out(const Tensor& out, {1}) {{ return compat::write_out(out, {2}, \"{0}\"); }}\n",
+            function.name, parameters, call);
     }
+  }
   return made;
 }
 

@@ -7,6 +7,7 @@ import collections
 import pathlib
 
 import numpy as np
+import safetensors.torch
 import torch
 
 OUT = pathlib.Path(__file__).resolve().parents[2] / "tests" / "data" / "io"
@@ -37,6 +38,11 @@ def main():
     np.savez_compressed(OUT / "compressed.npz", long=np.arange(2000) % 17, **arrays)
     np.save(OUT / "complex.npy", np.array([1j]))
     np.save(OUT / "fortran.npy", arrays["f"])
+    types = ("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64")
+    safetensors.torch.save_file({"scalar": torch.tensor(2.5), "empty": torch.zeros(0, 3),
+                                 **{f"t{number}": (torch.arange(6) % 2).to(getattr(torch, name)).reshape(2, 3)
+                                    for number, name in enumerate(types)}},
+                                OUT / "python.safetensors", metadata={"format": "pt"})
 
 
 if __name__ == "__main__":

@@ -60,8 +60,14 @@ class ArrayRef {
   }
   bool equals(ArrayRef other) const { return std::equal(begin(), end(), other.begin(), other.end()); }
   bool allMatch(const auto& predicate) const { return std::all_of(begin(), end(), predicate); }
-  ArrayRef slice(size_t first, size_t count) const { return {data_ + first, count}; }
-  ArrayRef slice(size_t first) const { return slice(first, size_ - first); }
+  ArrayRef slice(size_t first, size_t count) const {
+    TENON_CHECK_INDEX(first <= size_ && count <= size_ - first,
+                      "[ArrayRef] expected a slice of {} elements, got {} + {}", size_, first, count);
+    return {data_ + first, count};
+  }
+  ArrayRef slice(size_t first) const { return slice(first, size_ - std::min(first, size_)); }
+  ArrayRef drop_front(size_t count = 1) const { return slice(count); }
+  ArrayRef drop_back(size_t count = 1) const { return slice(0, size_ - std::min(count, size_)); }
   std::vector<T> vec() const { return {begin(), end()}; }
 
   operator std::span<const T>() const { return {data_, size_}; }
@@ -94,6 +100,10 @@ using IntArrayRef = ArrayRef<int64_t>;
 template <typename T>
 ArrayRef<T> makeArrayRef(const std::vector<T>& list) {
   return list;
+}
+template <typename T>
+ArrayRef<T> makeArrayRef(const T* data, size_t size) {
+  return {data, size};
 }
 
 // A list of plain numbers that may be left out.
@@ -128,6 +138,8 @@ class SizesArg {
   SizesArg(const std::vector<int64_t>& list) : list_(list.begin(), list.end()) {}
   SizesArg(const std::vector<tenon::SymInt>& list) : list_(list.begin(), list.end()) {}
   SizesArg(tenon::SymInts list) : list_(std::move(list)) {}
+  template <size_t N>
+  SizesArg(const tenon::SmallVector<int64_t, N>& list) : list_(list.begin(), list.end()) {}
   template <size_t N>
   SizesArg(const std::array<int64_t, N>& list) : list_(list.begin(), list.end()) {}
   template <std::integral T>

@@ -3,11 +3,7 @@
 
 #include <tenon/autograd/engine.h>
 #include <tenon/autograd/function.h>
-#include <tenon/compat/tensor.h>
-
-namespace c10 {
-using IValue = tenon::AnyValue;
-}
+#include <tenon/compat/ivalue.h>
 
 namespace torch::autograd {
 
@@ -27,7 +23,7 @@ class AutogradContext {
   void set_materialize_grads(bool wanted) { context_.set_materialize_grads(wanted); }
   bool needs_input_grad(size_t at) const { return context_.needs_input_grad(at); }
 
-  std::map<std::string, c10::IValue>& saved_data;
+  c10::compat::SavedData saved_data;
 
  private:
   tenon::autograd::AutogradContext& context_;

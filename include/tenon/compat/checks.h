@@ -30,6 +30,31 @@ std::string check_message(const char* condition, const Words&... words) {
   return text.empty() ? std::string("expected ") + condition + " to be true" : text;
 }
 inline void warn(const std::string& text) { tenon::warn_once(text, text); }
+
+// A comparison that failed: takes more words by <<, and raises when the statement ends.
+class FailedComparison {
+ public:
+  explicit FailedComparison(const char* text) { words_ << "Check failed: " << text; }
+  FailedComparison(const FailedComparison&) = delete;
+  ~FailedComparison() noexcept(false) { throw tenon::RuntimeError(words_.str()); }
+  template <typename A, typename B>
+  FailedComparison& values(const A& a, const B& b) {
+    if constexpr (requires { words_ << a << b; }) words_ << " (" << a << " vs. " << b << "). ";
+    return *this;
+  }
+  template <typename Word>
+  FailedComparison& operator<<(const Word& word) {
+    words_ << word;
+    return *this;
+  }
+
+ private:
+  std::ostringstream words_;
+};
+// Makes a statement of an expression that streams.
+struct Discard {
+  void operator&(const FailedComparison&) const {}
+};
 }  // namespace compat
 
 }  // namespace c10
@@ -47,7 +72,9 @@ inline void warn(const std::string& text) { tenon::warn_once(text, text); }
 #define TORCH_CHECK_NOT_IMPLEMENTED(condition, ...) \
   TENON_COMPAT_CHECK_(NotImplementedError, condition __VA_OPT__(, ) __VA_ARGS__)
 #define TORCH_CHECK_WITH(kind, condition, ...) TENON_COMPAT_CHECK_(kind, condition __VA_OPT__(, ) __VA_ARGS__)
-#define TENON_COMPAT_COMPARE_(a, sign, b) TORCH_CHECK((a)sign(b), "Check failed: " #a " " #sign " " #b)
+#define TENON_COMPAT_COMPARE_(a, sign, b) \
+  ((a)sign(b)) ? static_cast<void>(0)     \
+               : ::c10::compat::Discard() & ::c10::compat::FailedComparison(#a " " #sign " " #b).values(a, b)
 #define TORCH_CHECK_EQ(a, b) TENON_COMPAT_COMPARE_(a, ==, b)
 #define TORCH_CHECK_NE(a, b) TENON_COMPAT_COMPARE_(a, !=, b)
 #define TORCH_CHECK_LT(a, b) TENON_COMPAT_COMPARE_(a, <, b)
@@ -72,6 +99,16 @@ inline void warn(const std::string& text) { tenon::warn_once(text, text); }
 #define C10_THROW_ERROR(kind, text) throw ::tenon::kind(text)
 #define TORCH_WARN(...) ::c10::compat::warn(::c10::str(__VA_ARGS__))
 #define TORCH_WARN_ONCE(...) TORCH_WARN(__VA_ARGS__)
+#define TORCH_WARN_DEPRECATION(...) TORCH_WARN(__VA_ARGS__)
+#define TORCH_CHECK_ARG(condition, position, ...) \
+  TORCH_CHECK(condition, "invalid argument ", position, ": ", ::c10::str(__VA_ARGS__))
+// Profiles and counts of uses are libtorch's own.
+#define RECORD_FUNCTION(...) \
+  do {                       \
+  } while (false)
+#define C10_LOG_API_USAGE_ONCE(...) \
+  do {                              \
+  } while (false)
 
 #define C10_LIKELY(condition) __builtin_expect(static_cast<bool>(condition), 1)
 #define C10_UNLIKELY(condition) __builtin_expect(static_cast<bool>(condition), 0)

@@ -10,73 +10,6 @@
 
 namespace c10 {
 
-namespace compat {
-template <typename T>
-T unpack(const IValue& value) {
-  if constexpr (std::is_same_v<T, IValue>)
-    return value;
-  else if constexpr (std::is_same_v<T, std::optional<at::Tensor>>)
-    return value.is_none() ? T() : T(value.tensor());
-  else if constexpr (std::is_base_of_v<tenon::Tensor, T>)
-    return value.tensor();
-  else if constexpr (std::is_same_v<T, bool>)
-    return value.boolean();
-  else if constexpr (std::is_integral_v<T>)
-    return static_cast<T>(value.integer());
-  else if constexpr (std::is_floating_point_v<T>)
-    return static_cast<T>(value.real());
-  else
-    return value.string();
-}
-}  // namespace compat
-
-// A list whose elements are all of one type.
-template <typename T>
-class List {
- public:
-  List() = default;
-  List(std::initializer_list<T> items) { content_.assign(items.begin(), items.end()); }
-  List(const IValue& value) : content_(value.list()) {}
-  size_t size() const { return content_.size(); }
-  bool empty() const { return content_.empty(); }
-  T get(size_t at) const { return compat::unpack<T>(content_.at(at)); }
-  T operator[](size_t at) const { return get(at); }
-  void push_back(const T& item) {
-    if constexpr (std::is_same_v<T, std::optional<at::Tensor>>)
-      content_.emplace_back(item ? IValue(at::compat::base(*item)) : IValue());
-    else
-      content_.emplace_back(item);
-  }
-  operator IValue() const { return IValue(content_); }
-
- private:
-  IValue::List content_;
-};
-
-// A dictionary, in order of insertion.
-template <typename K, typename V>
-class Dict {
- public:
-  Dict() = default;
-  Dict(const IValue& value) : content_(value.dict()) {}
-  size_t size() const { return content_.dict().size(); }
-  bool empty() const { return size() == 0; }
-  bool contains(const K& key) const { return content_.find(IValue(key)) != nullptr; }
-  V at(const K& key) const {
-    const IValue* found = content_.find(IValue(key));
-    TENON_CHECK(found, "[Dict] there is no key {}", IValue(key).str());
-    return compat::unpack<V>(*found);
-  }
-  // A key that exists keeps its value.
-  void insert(const K& key, const V& value) {
-    if (!contains(key)) content_.dict().push_back({IValue(key), IValue(value)});
-  }
-  operator IValue() const { return content_; }
-
- private:
-  IValue content_ = IValue(IValue::Dict());
-};
-
 using DispatchKey = tenon::dispatch::KernelKey;
 
 }  // namespace c10
@@ -301,6 +234,10 @@ class OperatorHandle {
   tenon::dispatch::OperatorRef op_;
 };
 
+struct OperatorName {
+  std::string name, overload_name;
+};
+
 class Dispatcher {
  public:
   static Dispatcher& singleton() {
@@ -310,6 +247,13 @@ class Dispatcher {
   OperatorHandle findSchemaOrThrow(const char* name, const char* overload) const {
     return OperatorHandle(
         tenon::dispatch::find_operator(*overload ? std::string(name) + "." + overload : std::string(name)));
+  }
+  std::optional<OperatorHandle> findSchema(const OperatorName& name) const {
+    try {
+      return findSchemaOrThrow(name.name.c_str(), name.overload_name.c_str());
+    } catch (const tenon::Error&) {
+      return std::nullopt;
+    }
   }
 };
 
@@ -321,6 +265,10 @@ struct AutoDispatchBelowADInplaceOrView {
   tenon::dispatch::ExcludeKeys below{tenon::KeySet{tenon::DispatchKey::Autograd, tenon::DispatchKey::ADInplaceOrView}};
 };
 using AutoNonVariableTypeMode = AutoDispatchBelowAutograd;
+// Functionalization is Tenon's own affair.
+struct AutoDispatchSkipFunctionalize {
+  AutoDispatchSkipFunctionalize() {}
+};
 
 }  // namespace c10
 
@@ -328,6 +276,7 @@ namespace at {
 using AutoDispatchBelowAutograd = c10::AutoDispatchBelowAutograd;
 using AutoDispatchBelowADInplaceOrView = c10::AutoDispatchBelowADInplaceOrView;
 using AutoNonVariableTypeMode = c10::AutoDispatchBelowAutograd;
+using AutoDispatchSkipFunctionalize = c10::AutoDispatchSkipFunctionalize;
 using Tag = tenon::dispatch::Tag;
 }  // namespace at
 

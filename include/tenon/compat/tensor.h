@@ -2,12 +2,18 @@
 // becomes the other at no cost. The operators' methods and functions are written by tools/generate_api from the rows.
 #pragma once
 
+#include <tenon/autograd/detach.h>
 #include <tenon/autograd/meta.h>
 #include <tenon/compat/accessor.h>
 #include <tenon/compat/checks.h>
 #include <tenon/compat/types.h>
+#include <tenon/core/generators.h>
+#include <tenon/core/indexing.h>
+#include <tenon/core/random.h>
+#include <tenon/dispatch/numbers.h>
 #include <tenon/generated/ops.h>
 
+#include <iostream>
 #include <sstream>
 
 namespace at {
@@ -34,6 +40,8 @@ std::optional<SymInts> plain(const std::optional<SizesArg>& list);
 std::optional<tenon::Dtype> plain(const std::optional<ScalarType>& type);
 std::vector<Tensor> wrap(const std::vector<tenon::Tensor>& list);
 Tensor finish(const TensorOptions& options, Tensor made);
+// The result becomes the content of `out`, as what the `_out` form of an operator computed.
+Tensor& write_out(const Tensor& out, const Tensor& result, const char* name);
 }  // namespace compat
 
 namespace indexing {
@@ -58,6 +66,14 @@ class Tensor : public tenon::Tensor {
   Tensor() = default;
   Tensor(const tenon::Tensor& tensor) : Base(tensor) {}
   Tensor(tenon::Tensor&& tensor) : Base(std::move(tensor)) {}
+  Tensor(const Tensor&) = default;
+  Tensor(Tensor&&) noexcept = default;
+  // A variable becomes another tensor; what a call returned (`x[0]`, `x.slice(…)`) is written into.
+  Tensor& operator=(const Tensor&) & = default;
+  Tensor& operator=(Tensor&&) & noexcept = default;
+  const Tensor& operator=(const Tensor& values) && { return copy_(values); }
+  const Tensor& operator=(Tensor&& values) && { return copy_(values); }
+  const Tensor& operator=(const Scalar& value) && { return fill_(value); }
 
   // Plain numbers, where Tenon gives symbols.
   int64_t size(int64_t dim) const { return Base::size(dim).plain(); }
@@ -75,6 +91,8 @@ class Tensor : public tenon::Tensor {
   ScalarType dtype() const { return Base::dtype(); }
   Device device() const { return Base::device(); }
   Layout layout() const { return Layout::Strided; }
+  DeprecatedTypeProperties type() const { return {scalar_type(), device()}; }
+  MemoryFormat suggest_memory_format(bool = false) const { return MemoryFormat::Contiguous; }
   TensorOptions options() const { return TensorOptions(scalar_type()).device(device()); }
   int64_t get_device() const { return device().index(); }
   bool is_cpu() const { return device().is_cpu(); }
@@ -86,6 +104,8 @@ class Tensor : public tenon::Tensor {
   bool is_signed() const { return tenon::traits(Base::dtype()).is_signed; }
   bool is_contiguous(MemoryFormat = MemoryFormat::Contiguous) const { return Base::is_contiguous(); }
   bool is_same(const Tensor& other) const { return is(other); }
+  bool is_alias_of(const Tensor& other) const { return is_same_storage(other); }
+  bool has_storage() const { return defined(); }
   int64_t use_count() const { return static_cast<int64_t>(impl()->use_count()); }
   int64_t _version() const { return version(); }
 
@@ -98,6 +118,10 @@ class Tensor : public tenon::Tensor {
     if (CppTypeToScalarType<Plain>::value != scalar_type())
       tenon::core::wrong_data_type(*this, CppTypeToScalarType<Plain>::value);
     return static_cast<T*>(raw_data());
+  }
+  template <typename T>
+  T* data() const {
+    return data_ptr<T>();
   }
   template <typename T>
   T* mutable_data_ptr() const {
@@ -153,6 +177,23 @@ class Tensor : public tenon::Tensor {
                    keep_graph.value_or(create_graph), create_graph);
   }
   void reset() { *this = Tensor(); }
+  Tensor& detach_() const {
+    tenon::detach_(*this);
+    return self();
+  }
+  // The hook may return nothing, or the gradient that takes the place of the one it got.
+  template <typename F>
+  auto register_hook(F hook) const {
+    return Base::register_hook([hook = std::move(hook)](const tenon::Tensor& gradient) {
+      if constexpr (std::is_void_v<decltype(hook(Tensor(gradient)))>) {
+        hook(Tensor(gradient));
+        return tenon::Tensor();
+      } else {
+        return tenon::Tensor(compat::base(hook(Tensor(gradient))));
+      }
+    });
+  }
+  void print() const { std::cerr << "[" << type().toString() << " " << sizes() << "]\n"; }
 
   // Conversions.
   Tensor to(ScalarType type, bool = false, bool copy = false) const {
@@ -173,15 +214,25 @@ class Tensor : public tenon::Tensor {
   Tensor toType(ScalarType type) const { return to(type); }
   Tensor cpu() const { return to(Device(kCPU)); }
   Tensor contiguous(MemoryFormat = MemoryFormat::Contiguous) const { return Base::contiguous(); }
-  Tensor set_data(const Tensor& other) const { return self() = other; }
+  void set_data(const Tensor& other) const { tenon::autograd::set_data(*this, other); }
+  bool equal(const Tensor& other) const { return Base::equal(other); }
+  bool allclose(const Tensor& other, double rtol = 1e-5, double atol = 1e-8, bool equal_nan = false) const {
+    return Base::allclose(other, rtol, atol, equal_nan);
+  }
 
 #include <tenon/generated/compat_methods.h>
 
+  Tensor index(ArrayRef<indexing::TensorIndex> indices) const;
   Tensor index(std::initializer_list<indexing::TensorIndex> indices) const;
+  Tensor& index_put_(ArrayRef<indexing::TensorIndex> indices, const Tensor& value) const;
   Tensor& index_put_(std::initializer_list<indexing::TensorIndex> indices, const Tensor& value) const;
   Tensor& index_put_(std::initializer_list<indexing::TensorIndex> indices, const Scalar& value) const;
 
   Tensor operator[](int64_t at) const { return Base::operator[](at); }
+  // By a plain number, which fits both a size and a list of sizes.
+  std::vector<Tensor> split(int64_t size, int64_t dim = 0) const { return split(SymInt(size), dim); }
+  // The elements that a mask or positions name, or the one of a number without dimensions.
+  Tensor operator[](const Tensor& at) const;
   Tensor& operator+=(const Tensor& other) { return Base::operator+=(other), *this; }
   Tensor& operator-=(const Tensor& other) { return Base::operator-=(other), *this; }
   Tensor& operator*=(const Tensor& other) { return Base::operator*=(other), *this; }
@@ -230,6 +281,17 @@ inline Tensor finish(const TensorOptions& options, Tensor made) {
   if (options.requires_grad()) made.set_requires_grad();
   return made;
 }
+inline Tensor& write_out(const Tensor& out, const Tensor& result, const char* name) {
+  TORCH_CHECK(canCast(result.scalar_type(), out.scalar_type()), name, ": result type ", result.scalar_type(),
+              " can't be cast to the desired output type ", out.scalar_type());
+  // An empty tensor grows to what is written.
+  if (out.numel() == 0 && result.numel() != 0)
+    tenon::autograd::set_data(out, tenon::empty_like(result, tenon::TensorOptions(tenon::Dtype(out.dtype()))));
+  TORCH_CHECK(out.sizes() == result.sizes(), name, ": expected an output of sizes ", result.sizes(), ", got ",
+              out.sizes());
+  out.copy_(result);
+  return const_cast<Tensor&>(out);
+}
 }  // namespace compat
 
 #include <tenon/generated/compat_functions.h>
@@ -257,6 +319,9 @@ TENON_COMPAT_OPERATOR_(<)
 TENON_COMPAT_OPERATOR_(<=)
 TENON_COMPAT_OPERATOR_(>)
 TENON_COMPAT_OPERATOR_(>=)
+TENON_COMPAT_OPERATOR_(&)
+TENON_COMPAT_OPERATOR_(|)
+TENON_COMPAT_OPERATOR_(^)
 #undef TENON_COMPAT_OPERATOR_
 #define TENON_COMPAT_OPERATOR_(sign)                                                       \
   inline Tensor operator sign(const Scalar& a, const Tensor& b) {                          \
@@ -267,6 +332,16 @@ TENON_COMPAT_OPERATOR_(-)
 TENON_COMPAT_OPERATOR_(*)
 TENON_COMPAT_OPERATOR_(/)
 #undef TENON_COMPAT_OPERATOR_
+// The number before the tensor: the same comparison, seen from the other side.
+#define TENON_COMPAT_OPERATOR_(sign, mirrored) \
+  inline Tensor operator sign(const Scalar& a, const Tensor& b) { return b mirrored a; }
+TENON_COMPAT_OPERATOR_(==, ==)
+TENON_COMPAT_OPERATOR_(!=, !=)
+TENON_COMPAT_OPERATOR_(<, >)
+TENON_COMPAT_OPERATOR_(<=, >=)
+TENON_COMPAT_OPERATOR_(>, <)
+TENON_COMPAT_OPERATOR_(>=, <=)
+#undef TENON_COMPAT_OPERATOR_
 inline Tensor operator-(const Tensor& a) { return -static_cast<const tenon::Tensor&>(a); }
 inline Tensor operator~(const Tensor& a) { return ~static_cast<const tenon::Tensor&>(a); }
 inline std::ostream& operator<<(std::ostream& out, const Tensor& tensor) {
@@ -275,6 +350,15 @@ inline std::ostream& operator<<(std::ostream& out, const Tensor& tensor) {
 
 // ---- Factories that no row has ------------------------------------------------------------------------------------
 
+template <typename T>
+Tensor tensor(std::initializer_list<std::initializer_list<T>> rows, const TensorOptions& options = {}) {
+  return compat::finish(options, tenon::tensor(rows, options));
+}
+template <typename T>
+Tensor tensor(std::initializer_list<std::initializer_list<std::initializer_list<T>>> planes,
+              const TensorOptions& options = {}) {
+  return compat::finish(options, tenon::tensor(planes, options));
+}
 template <typename T>
 Tensor tensor(std::initializer_list<T> values, const TensorOptions& options = {}) {
   return compat::finish(options, tenon::tensor(values, options));
@@ -309,82 +393,103 @@ inline Tensor from_blob(void* data, IntArrayRef sizes, const std::function<void(
                         tenon::from_blob(data, plain, tenon::core::contiguous_strides(plain.span()), deleter, options));
 }
 
+// Where libtorch takes a layout in the place of options.
+inline Tensor empty_like(const Tensor& self, MemoryFormat format) { return empty_like(self, TensorOptions(), format); }
+inline Tensor zeros_like(const Tensor& self, MemoryFormat format) { return zeros_like(self, TensorOptions(), format); }
+inline Tensor ones_like(const Tensor& self, MemoryFormat format) { return ones_like(self, TensorOptions(), format); }
+
+// Numbers in the place of tensors.
+inline Tensor where(const Tensor& condition, const Tensor& self, const Scalar& other) {
+  return tenon::where(condition, self, other);
+}
+inline Tensor where(const Tensor& condition, const Scalar& self, const Tensor& other) {
+  return tenon::where(condition, self, other);
+}
+inline Tensor where(const Tensor& condition, const Scalar& self, const Scalar& other) {
+  return tenon::where(condition, self, other);
+}
+inline std::vector<Tensor> split(const Tensor& self, int64_t size, int64_t dim = 0) { return self.split(size, dim); }
+inline bool equal(const Tensor& self, const Tensor& other) { return self.equal(other); }
+inline bool allclose(const Tensor& self, const Tensor& other, double rtol = 1e-5, double atol = 1e-8,
+                     bool equal_nan = false) {
+  return self.allclose(other, rtol, atol, equal_nan);
+}
+inline ScalarType result_type(const Tensor& a, const Tensor& b) { return (a.new_empty({}) + b.new_empty({})).dtype(); }
+inline MaybeOwned<Tensor> borrow_from_optional_tensor(const std::optional<Tensor>& maybe) {
+  return maybe ? MaybeOwned<Tensor>::borrowed(*maybe) : MaybeOwned<Tensor>();
+}
+inline Tensor rand(const SizesArg& size, Generator& generator, const TensorOptions& options = {}) {
+  return compat::finish(options, tenon::rand(static_cast<const SymInts&>(size), generator, options));
+}
+inline Tensor randn(const SizesArg& size, Generator& generator, const TensorOptions& options = {}) {
+  return compat::finish(options, tenon::randn(static_cast<const SymInts&>(size), generator, options));
+}
+namespace detail {
+inline Generator& getDefaultCPUGenerator() { return tenon::default_generator(); }
+}  // namespace detail
+
 // ---- Indices --------------------------------------------------------------------------------------------------------
 
 namespace indexing {
 
 struct TensorIndex {
-  enum class Kind : uint8_t { NewDimension, AllOthers, Number, Range, Elements } kind;
-  SymInt number;
-  indexing::Slice slice;
-  at::Tensor tensor;
-  TensorIndex(std::nullopt_t) : kind(Kind::NewDimension) {}
-  TensorIndex(EllipsisIndexType) : kind(Kind::AllOthers) {}
-  TensorIndex(const char* dots) : kind(Kind::AllOthers) {
+  tenon::TensorIndex index;
+  TensorIndex(std::nullopt_t) : index(tenon::None) {}
+  TensorIndex(EllipsisIndexType) : index(tenon::Ellipsis) {}
+  TensorIndex(const char* dots) : index(tenon::Ellipsis) {
     TORCH_CHECK_VALUE(std::string_view(dots) == "...", "expected \"...\" to represent an ellipsis index, got ", dots);
   }
   template <std::integral T>
-  TensorIndex(T at) : kind(Kind::Number), number(at) {}
-  TensorIndex(SymInt at) : kind(Kind::Number), number(std::move(at)) {}
-  TensorIndex(indexing::Slice range) : kind(Kind::Range), slice(std::move(range)) {}
-  TensorIndex(at::Tensor list) : kind(Kind::Elements), tensor(std::move(list)) {}
-};
+    requires(!std::same_as<T, bool>)
+  TensorIndex(T at) : index(static_cast<int64_t>(at)) {}
+  // true: a dimension of one element; false: of none.
+  template <std::same_as<bool> T>
+  TensorIndex(T flag) : index(tenon::full({}, flag, tenon::TensorOptions(tenon::kBool))) {}
+  TensorIndex(SymInt at) : index(std::move(at)) {}
+  TensorIndex(const indexing::Slice& range)
+      : index(tenon::Slice(end_of(range.start), end_of(range.stop), range.step)) {}
+  TensorIndex(const at::Tensor& list) : index(compat::base(list)) {}
 
-// The view that numbers, slices and new dimensions give, and the tensors among the indices by its dimensions.
-struct Indexed {
-  tenon::Tensor view;
-  std::vector<std::optional<tenon::Tensor>> tensors;
-  bool any = false;
+ private:
+  static tenon::Slice::End end_of(const std::optional<SymInt>& at) {
+    return at ? tenon::Slice::End(*at) : tenon::Slice::End(tenon::None);
+  }
 };
-inline Indexed apply(const tenon::Tensor& self, std::initializer_list<TensorIndex> indices) {
-  int64_t taken = 0, dim = 0;
-  for (const TensorIndex& index : indices)
-    taken += index.kind != TensorIndex::Kind::NewDimension && index.kind != TensorIndex::Kind::AllOthers;
-  Indexed made{self, {}, false};
-  for (const TensorIndex& index : indices) switch (index.kind) {
-      case TensorIndex::Kind::NewDimension:
-        made.view = made.view.unsqueeze(dim++);
-        made.tensors.emplace_back();
-        break;
-      case TensorIndex::Kind::AllOthers:
-        for (int64_t rest = self.dim() - taken; rest > 0; --rest, ++dim) made.tensors.emplace_back();
-        break;
-      case TensorIndex::Kind::Number: made.view = made.view.select(dim, index.number); break;
-      case TensorIndex::Kind::Range:
-        made.view = made.view.slice(dim++, index.slice.start, index.slice.stop, index.slice.step);
-        made.tensors.emplace_back();
-        break;
-      case TensorIndex::Kind::Elements:
-        made.tensors.emplace_back(compat::base(index.tensor));
-        made.any = true;
-        ++dim;
-        break;
-    }
-  return made;
-}
 
 }  // namespace indexing
 
+namespace compat {
+inline std::vector<tenon::TensorIndex> plain(ArrayRef<indexing::TensorIndex> indices) {
+  std::vector<tenon::TensorIndex> made;
+  for (const indexing::TensorIndex& each : indices) made.push_back(each.index);
+  return made;
+}
+}  // namespace compat
+
+inline Tensor Tensor::index(ArrayRef<indexing::TensorIndex> indices) const {
+  return Base::index(std::span<const tenon::TensorIndex>(compat::plain(indices)));
+}
 inline Tensor Tensor::index(std::initializer_list<indexing::TensorIndex> indices) const {
-  indexing::Indexed made = indexing::apply(*this, indices);
-  return made.any ? tenon::index(made.view, made.tensors) : made.view;
+  return index(ArrayRef<indexing::TensorIndex>(indices));
+}
+inline Tensor& Tensor::index_put_(ArrayRef<indexing::TensorIndex> indices, const Tensor& value) const {
+  Base::index_put_(std::span<const tenon::TensorIndex>(compat::plain(indices)), value);
+  return self();
 }
 inline Tensor& Tensor::index_put_(std::initializer_list<indexing::TensorIndex> indices, const Tensor& value) const {
-  indexing::Indexed made = indexing::apply(*this, indices);
-  if (made.any)
-    tenon::index_put_(made.view, made.tensors, value);
-  else
-    made.view.copy_(value);
-  return self();
+  return index_put_(ArrayRef<indexing::TensorIndex>(indices), value);
 }
 inline Tensor& Tensor::index_put_(std::initializer_list<indexing::TensorIndex> indices, const Scalar& value) const {
   return index_put_(indices, Tensor(tenon::full({}, value, tenon::TensorOptions(tenon::Dtype(dtype())))));
 }
+inline Tensor Tensor::operator[](const Tensor& at) const { return index({indexing::TensorIndex(at)}); }
 
 // ---- Checks of arguments ------------------------------------------------------------------------------------------
 
 using CheckedFrom = const char*;
 struct TensorArg {
+  TensorArg(const Tensor& argument, const char* argument_name, int position)
+      : tensor(argument), name(argument_name), pos(position) {}
   const Tensor& tensor;
   const char* name;
   int pos;
@@ -430,8 +535,47 @@ inline void checkAllDefined(CheckedFrom from, ArrayRef<TensorArg> list) {
     TORCH_CHECK(t->defined(), "Expected tensor to be defined: ", t, " (while checking arguments for ", from, ")");
 }
 inline void checkAllSameGPU(CheckedFrom, ArrayRef<TensorArg>) {}
+inline void checkDefined(CheckedFrom from, const TensorArg& t) { checkAllDefined(from, {t}); }
+inline void checkAllSameSize(CheckedFrom from, ArrayRef<TensorArg> list) {
+  for (const TensorArg& t : list) checkSameSize(from, list[0], t);
+}
+inline void checkDimRange(CheckedFrom from, const TensorArg& t, int64_t first, int64_t last) {
+  TORCH_CHECK(t->dim() >= first && t->dim() < last, "Expected ", first, " to ", last - 1, " dimensions, but got ",
+              t->dim(), "-dimensional tensor for ", t, " (while checking arguments for ", from, ")");
+}
+inline void checkSameDim(CheckedFrom from, const TensorArg& a, const TensorArg& b) {
+  TORCH_CHECK(a->dim() == b->dim(), "Expected tensor for ", a, " to have the same dimension as tensor for ", b,
+              "; but ", a->dim(), " does not equal ", b->dim(), " (while checking arguments for ", from, ")");
+}
+inline void checkNumel(CheckedFrom from, const TensorArg& t, int64_t numel) {
+  TORCH_CHECK(t->numel() == numel, "Expected tensor for ", t, " to have ", numel, " elements; but it actually has ",
+              t->numel(), " elements (while checking arguments for ", from, ")");
+}
+inline void checkSameNumel(CheckedFrom from, const TensorArg& a, const TensorArg& b) {
+  TORCH_CHECK(a->numel() == b->numel(), "Expected tensor for ", a, " to have same number of elements as tensor for ", b,
+              "; but ", a->numel(), " does not equal ", b->numel(), " (while checking arguments for ", from, ")");
+}
+inline void checkAllSameNumel(CheckedFrom from, ArrayRef<TensorArg> list) {
+  for (const TensorArg& t : list) checkSameNumel(from, list[0], t);
+}
+inline void checkSize(CheckedFrom from, const TensorArg& t, int64_t dim, int64_t size) {
+  TORCH_CHECK(t->size(dim) == size, "Expected tensor to have size ", size, " at dimension ", dim, ", but got size ",
+              t->size(dim), " for ", t, " (while checking arguments for ", from, ")");
+}
+inline void checkScalarTypes(CheckedFrom from, const TensorArg& t, ArrayRef<ScalarType> types) {
+  TORCH_CHECK(std::find(types.begin(), types.end(), t->scalar_type()) != types.end(), "Expected tensor for ", t,
+              " to have one of the following scalar types: ", types, "; but got ", t->scalar_type(),
+              " instead (while checking arguments for ", from, ")");
+}
+inline void checkDeviceType(CheckedFrom from, ArrayRef<Tensor> list, DeviceType type) {
+  for (const Tensor& t : list)
+    TORCH_CHECK(!t.defined() || t.device() == type, "Expected tensor to have ", Device(type), " DeviceType, but got ",
+                t.device(), " (while checking arguments for ", from, ")");
+}
 
 }  // namespace at
+
+#define LEGACY_CONTIGUOUS_MEMORY_FORMAT ::c10::MemoryFormat::Contiguous
 
 // Elements of libtorch's 16-bit types.
 template <>

@@ -3,11 +3,14 @@
 #pragma once
 
 #include <tenon/autograd/grad_mode.h>
+#include <tenon/autograd/inference_mode.h>
 #include <tenon/compat/autograd.h>
 #include <tenon/compat/dispatch_macros.h>
 #include <tenon/compat/library.h>
+#include <tenon/compat/nn.h>
 #include <tenon/compat/parallel.h>
 #include <tenon/compat/tensor.h>
+#include <tenon/compat/vectorized.h>
 
 #include <cassert>
 #include <cmath>
@@ -23,6 +26,7 @@ namespace indexing = at::indexing;
 
 using NoGradGuard = tenon::autograd::NoGrad;
 using AutoGradMode = tenon::autograd::SetGradMode;
+using InferenceMode = tenon::autograd::InferenceMode;
 namespace autograd {
 using tenon::autograd::grad_enabled;
 using AutoGradMode = tenon::autograd::SetGradMode;
@@ -36,7 +40,15 @@ inline void manual_seed(uint64_t seed) { tenon::manual_seed(seed); }
 }  // namespace torch
 namespace at {
 using NoGradGuard = tenon::autograd::NoGrad;
+using AutoGradMode = tenon::autograd::SetGradMode;
+}  // namespace at
+namespace c10 {
+using InferenceMode = tenon::autograd::InferenceMode;
 }
+namespace torch::cuda {
+inline bool is_available() { return false; }
+inline int64_t device_count() { return 0; }
+}  // namespace torch::cuda
 
 // Python's side of an extension is not compiled: the block is a template that nobody instantiates.
 namespace pybind11 {

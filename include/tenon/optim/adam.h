@@ -44,6 +44,8 @@ struct AdamOptions {
 class Adam : public OptimizerOf<AdamOptions> {
  public:
   Adam(std::vector<Tensor> parameters, const AdamOptions& options = {});
+  // One launch over all parameters that are plain numbers of 4 or 8 bytes; the others one by one.
+  void step() override;
 
  protected:
   Adam(const char* name, std::vector<Tensor> parameters, const AdamOptions& options);

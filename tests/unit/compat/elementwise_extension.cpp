@@ -1,4 +1,5 @@
 // An extension as its author writes it for libtorch: an activation, forward and backward by element.
+#include <ATen/OpMathType.h>
 #include <torch/extension.h>
 
 namespace {
@@ -17,8 +18,9 @@ at::Tensor swish_forward(const at::Tensor& input, double beta) {
     scalar_t* to = y.data_ptr<scalar_t>();
     at::parallel_for(0, x.numel(), 1024, [&](int64_t begin, int64_t end) {
       for (const auto i : c10::irange(begin, end)) {
-        float v = static_cast<float>(from[i]);
-        to[i] = static_cast<scalar_t>(v * logistic(static_cast<float>(beta) * v));
+        using acc_t = at::opmath_type<scalar_t>;
+        const auto v = static_cast<acc_t>(from[i]);
+        to[i] = static_cast<scalar_t>(v * logistic(static_cast<acc_t>(beta) * v));
       }
     });
   });
@@ -33,8 +35,9 @@ at::Tensor swish_backward(const at::Tensor& grad, const at::Tensor& input, doubl
     const auto* slope = g.const_data_ptr<scalar_t>();
     auto* to = out.mutable_data_ptr<scalar_t>();
     for (int64_t i = 0; i < x.numel(); ++i) {
-      float v = static_cast<float>(from[i]), b = static_cast<float>(beta), s = logistic(b * v);
-      to[i] = static_cast<scalar_t>(static_cast<float>(slope[i]) * (s + b * v * s * (1 - s)));
+      using acc_t = at::opmath_type<scalar_t>;
+      const auto v = static_cast<acc_t>(from[i]), b = static_cast<acc_t>(beta), s = logistic(b * v);
+      to[i] = static_cast<scalar_t>(static_cast<acc_t>(slope[i]) * (s + b * v * s * (1 - s)));
     }
   });
   return out;

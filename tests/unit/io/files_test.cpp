@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "error_of.h"
 #include "unit/io/files.h"
 #include "values_of.h"
@@ -121,6 +123,22 @@ TEST(Files, HostileSafetensors) {
             start + "the header is no JSON, at byte 10: expected another name than 'a', which there is already");
   EXPECT_THAT(error(std::string(40, '[')), HasSubstr("begins with"));
   EXPECT_THAT(error("{\"a\":" + std::string(40, '[')), HasSubstr("less nesting"));
+}
+
+// Written by the `safetensors` package of Python, which sorts by alignment and adds metadata.
+TEST(Files, WhatThePythonPackageOfSafetensorsWrites) {
+  io::NamedTensors state = io::load(data_file("python.safetensors"));
+  std::map<std::string, Tensor> read(state.begin(), state.end());
+  ASSERT_EQ(read.size(), 12u);
+  const char* types[] = {"bool",  "uint8",   "int8",     "int16",   "int32",
+                         "int64", "float16", "bfloat16", "float32", "float64"};
+  for (int at = 0; at < 10; ++at) {
+    const Tensor& each = read.at("t" + std::to_string(at));
+    EXPECT_EQ(each.description(), std::string(types[at]) + "[2, 3]");
+    EXPECT_EQ(values(each), (std::vector<double>{0, 1, 0, 1, 0, 1}));
+  }
+  EXPECT_EQ(values(read.at("scalar")), std::vector<double>{2.5});
+  EXPECT_EQ(read.at("empty").description(), "float32[0, 3]");
 }
 
 TEST(Files, WhatPyTorchWrites) {

@@ -133,6 +133,28 @@ TEST(CustomOp, is_replaced_while_others_call) {
   EXPECT_EQ(dispatch::retired_count(), 0u);
 }
 
+// An operator without a formula may differentiate what it computes for itself.
+TEST(CustomOp, a_kernel_differentiates) {
+  dispatch::Library lib("formula_test");
+  lib.def("slope(Tensor x) -> Tensor");
+  lib.impl(
+      "slope",
+      [](const Tensor& x) {
+        EnableGrad on;
+        Tensor t = x.detach().clone().set_requires_grad();
+        return autograd::grad({(t * t * t).sum()}, {t})[0];
+      },
+      dispatch::KernelKey::CPU);
+  Tensor x = tensor({1.f, 2.f});
+  auto slope = [](const Tensor& t) {
+    return dispatch::call_by_name("formula_test::slope", {dispatch::Value(t)})[0].take_tensor();
+  };
+  EXPECT_EQ(values(slope(x)), (std::vector<double>{3, 12}));
+  EXPECT_FALSE(slope(x).requires_grad());
+  NoGrad off;
+  EXPECT_EQ(values(slope(x)), (std::vector<double>{3, 12}));
+}
+
 TEST(CustomOp, a_removed_one_raises) {
   auto op = custom_op("formula_test::gone", [](const Tensor& x) { return x.clone(); });
   destroy_custom_op("formula_test::gone");

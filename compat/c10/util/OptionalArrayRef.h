@@ -1,0 +1,4 @@
+// libtorch's header of this name.
+#pragma once
+
+#include <tenon/compat/torch.h>
