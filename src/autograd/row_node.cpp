@@ -2,6 +2,7 @@
 
 #include "autograd/layers.h"
 #include "autograd/node_name.h"
+#include "support/thread_context.h"
 
 #include <tenon/autograd/meta.h>
 #include <tenon/autograd/visit.h>
@@ -36,8 +37,9 @@ bool same_sizes(const SymInts& a, const SymInts& b) {
 class RowGrad final : public ops::Grad {
  public:
   // `unpacked`: by place among what the node saved; formulas that read the same share it.
-  RowGrad(RowNode& node, const ops::GradRule& rule, std::vector<Tensor>& gradients, std::vector<Tensor>& unpacked)
-      : node_(node), rule_(rule), gradients_(gradients), unpacked_(unpacked) {}
+  RowGrad(RowNode& node, const ops::GradRule& rule, std::vector<Tensor>& gradients, std::vector<Tensor>& unpacked,
+          std::vector<Tensor>& in_common)
+      : node_(node), rule_(rule), gradients_(gradients), unpacked_(unpacked), in_common_(in_common) {}
 
   Tensor grad(size_t output) const override {
     TENON_ASSERT(output < gradients_.size(), "{} has no output {}", node_.name(), output);
@@ -96,6 +98,13 @@ class RowGrad final : public ops::Grad {
 
   const std::vector<SymInts>& list_sizes(std::string_view name) const override { return shape(name).list; }
 
+  const std::vector<Tensor>& once(const std::function<std::vector<Tensor>()>& compute) override {
+    if (in_common_.empty()) in_common_ = compute();
+    return in_common_;
+  }
+
+  bool is_recorded() const override { return support::thread_context.grad_enabled; }
+
  private:
   const ops::Row& row() const { return *node_.call_->row; }
 
@@ -128,6 +137,7 @@ class RowGrad final : public ops::Grad {
   const ops::GradRule& rule_;
   std::vector<Tensor>& gradients_;
   std::vector<Tensor>& unpacked_;
+  std::vector<Tensor>& in_common_;
 };
 
 RowNode::RowNode(Ref<RecordedCall> call) : Node(node_name(*call), call->operation), call_(std::move(call)) {}
@@ -226,14 +236,14 @@ std::vector<Tensor> RowNode::apply(std::vector<Tensor> gradients) {
   std::vector<Tensor> leaving(next_edges().size());
   if (std::none_of(gradients.begin(), gradients.end(), [](const Tensor& g) { return g.defined(); })) return leaving;
   const ops::Row& row = *call_->row;
-  std::vector<Tensor> unpacked(saved_.size());
+  std::vector<Tensor> unpacked(saved_.size()), in_common;
   size_t at = 0;
   for (size_t index = 0; index < edge_counts_.size(); at += edge_counts_[index++]) {
     const ops::GradRule& rule = row.grads[index];
     bool wanted = false;
     for (uint32_t each = 0; each < edge_counts_[index]; ++each) wanted |= wants(at + each);
     if (!wanted) continue;
-    RowGrad window(*this, rule, gradients, unpacked);
+    RowGrad window(*this, rule, gradients, unpacked, in_common);
     std::vector<Tensor> formula = rule.formula(window);
     TENON_ASSERT(formula.size() == edge_counts_[index], "the gradient of {} for '{}' has {} tensors, expected {}",
                  row.schema.str(), rule.input, formula.size(), edge_counts_[index]);

@@ -39,14 +39,18 @@ Tensor folded(const Product& product, const std::vector<ChannelStep>& steps, con
   bias = scaled_bias(bias, by, channels, wide);
   if (bias.defined()) bias = bias.to(dtype);
   if (by.scale.defined()) {
-    SymInts along = product.is_convolution ? SymInts{-1, 1, 1, 1} : SymInts{1, -1};
+    SymInts along{1, -1};
+    if (product.is_convolution) {
+      along = SymInts(static_cast<size_t>(weight.dim()), SymInt(1));
+      along[0] = -1;
+    }
     weight = (weight.to(wide) * view(by.scale, along)).to(dtype);
   }
   std::optional<Tensor> added = bias.defined() ? std::optional(bias) : std::nullopt;
   if (product.is_convolution) {
     auto numbers = [&](size_t at) { return std::get<dispatch::Value>(product.node->args[at]).sym_ints(); };
-    return conv2d(now(product.input), weight, added, numbers(3), numbers(4), numbers(5),
-                  std::get<dispatch::Value>(product.node->args[6]).sym_int());
+    return convolution(now(product.input), weight, added, numbers(3), numbers(4), numbers(5), false, numbers(7),
+                       std::get<dispatch::Value>(product.node->args[8]).sym_int());
   }
   Tensor result = added ? addmm(*added, now(product.input), weight) : mm(now(product.input), weight);
   for (const ChannelStep& step : steps)
@@ -65,7 +69,8 @@ Graph fold_channels(const Graph& original, const Parameters& parameters, Notes& 
     Decision is_product = Decision::allow();
     std::optional<Product> product = product_of(graph, constants, node, is_product);
     if (!product && is_product) continue;
-    int64_t channel = node.op->schema().name == "conv2d" ? -3 : -1;
+    // Channels are dimension 1 of images, counted from the end as everywhere here.
+    int64_t channel = node.op->schema().name == "convolution" ? 1 - graph.meta(node.outputs[0]).dim() : -1;
     ChannelSteps found = channel_steps(graph, constants, node.outputs[0], channel);
     size_t computing = 0;
     for (const ChannelStep& step : found.steps) computing += step.computes() ? 1 : 0;

@@ -29,7 +29,7 @@ std::optional<Product> product_of(const Graph& graph, const Mask& constants, con
   std::string_view name = node.op->schema().name;
   Product product{&node};
   why = Decision::allow();
-  if (name == "conv2d") {
+  if (name == "convolution") {
     product.is_convolution = true;
     product.input = value(0);
     product.weight = value(1);
@@ -50,8 +50,8 @@ std::optional<Product> product_of(const Graph& graph, const Mask& constants, con
     why = Decision::forbid("its weight is no constant");
   else if (product.bias != graph::kNoValue && !is_constant(product.bias))
     why = Decision::forbid("its bias is no constant");
-  else if (product.is_convolution && graph.meta(product.result).dim() != 4)
-    why = Decision::forbid("it has no batch");
+  else if (product.is_convolution && std::get<dispatch::Value>(node.args[6]).boolean())
+    why = Decision::forbid("it is transposed");
   else if (name == "addmm" && (!is_one(node.args[3]) || !is_one(node.args[4])))
     why = Decision::forbid("its alpha or beta is not 1");
   else if (name == "addmm" && !is_row(graph.meta(product.bias)))

@@ -1,39 +1,21 @@
 #include "kernels/matmul_primitive.h"
 
-#include <tenon/core/storage.h>
 #include <tenon/kernels/matmul.h>
 #include <tenon/support/error.h>
 #include <tenon/support/hash.h>
 
-#include <dnnl.hpp>
-
-#include <cstdlib>
-#include <list>
-#include <string>
-#include <unordered_map>
+#include "kernels/onednn.h"
 
 namespace tenon::kernels {
 namespace {
 
 using dnnl::memory;
+using onednn::Block;
+using onednn::data_type;
+using onednn::engine;
 
 constexpr size_t kKept = 256;  // primitives per thread
 thread_local int64_t made = 0;
-
-dnnl::engine* make_engine() {
-  // oneDNN 2.6.3 ends the process with an illegal instruction where it uses AMX tiles: it stays below them unless told.
-  if (!std::getenv("DNNL_MAX_CPU_ISA")) dnnl::set_max_cpu_isa(dnnl::cpu_isa::avx512_core_bf16);
-  return new dnnl::engine(dnnl::engine::kind::cpu, 0);
-}
-
-dnnl::engine& engine() {
-  static dnnl::engine* cpu = make_engine();  // never destroyed: threads may end after it would be
-  return *cpu;
-}
-
-memory::data_type data_type(Dtype dtype) {
-  return dtype == Dtype::BFloat16 ? memory::data_type::bf16 : memory::data_type::f32;
-}
 
 memory::desc describe(const MatmulKey& key, const MatmulOperand& operand, int64_t rows, int64_t columns) {
   if (key.batch == 1)
@@ -43,22 +25,6 @@ memory::desc describe(const MatmulKey& key, const MatmulOperand& operand, int64_
           data_type(key.dtype),
           memory::dims{batch_stride, operand.row_stride, operand.column_stride}};
 }
-
-// Memory for one run.
-class Block {
- public:
-  explicit Block(size_t bytes)
-      : bytes_(static_cast<int64_t>(bytes)), data_(bytes ? allocator::allocate(bytes_) : nullptr) {}
-  ~Block() {
-    if (data_) allocator::release(data_, bytes_);
-  }
-  Block(const Block&) = delete;
-  void* data() const { return data_; }
-
- private:
-  int64_t bytes_;
-  void* data_;
-};
 
 }  // namespace
 
@@ -128,9 +94,7 @@ MatmulPrimitive::MatmulPrimitive(const MatmulKey& key) : parts_(std::make_unique
 
 MatmulPrimitive::~MatmulPrimitive() = default;
 
-bool MatmulPrimitive::is_reference() const {
-  return std::string_view(parts_->description.impl_info_str()).find("ref") != std::string_view::npos;
-}
+bool MatmulPrimitive::is_reference() const { return onednn::is_reference(parts_->description.impl_info_str()); }
 
 void MatmulPrimitive::run(const void* a, const void* b, const void* bias, void* out) {
   Parts& p = *parts_;
@@ -152,24 +116,8 @@ void MatmulPrimitive::run(const void* a, const void* b, const void* bias, void* 
 }
 
 MatmulPrimitive& matmul_primitive(const MatmulKey& key) {
-  struct Hash {
-    size_t operator()(const MatmulKey& each) const { return each.hash(); }
-  };
-  using Entry = std::pair<MatmulKey, MatmulPrimitive>;
-  // The most recently used first. By thread: no lock to wait for, and none that a fork could leave taken.
-  thread_local std::list<Entry> entries;
-  thread_local std::unordered_map<MatmulKey, std::list<Entry>::iterator, Hash> by_key;
-  if (auto found = by_key.find(key); found != by_key.end()) {
-    entries.splice(entries.begin(), entries, found->second);
-    return found->second->second;
-  }
-  entries.emplace_front(std::piecewise_construct, std::forward_as_tuple(key), std::forward_as_tuple(key));
-  by_key.emplace(key, entries.begin());
-  if (entries.size() > kKept) {
-    by_key.erase(entries.back().first);
-    entries.pop_back();
-  }
-  return entries.front().second;
+  thread_local onednn::PrimitiveCache<MatmulKey, MatmulPrimitive> cache(kKept);
+  return cache.get(key);
 }
 
 bool matmul_supports(Dtype dtype) {
@@ -180,7 +128,7 @@ bool matmul_supports(Dtype dtype) {
     memory::desc square({16, 16}, memory::data_type::bf16, memory::format_tag::ab);
     try {
       dnnl::matmul::primitive_desc description(dnnl::matmul::desc(square, square, square), engine());
-      return std::string_view(description.impl_info_str()).find("ref") == std::string_view::npos;
+      return !onednn::is_reference(description.impl_info_str());
     } catch (const dnnl::error&) {
       return false;
     }

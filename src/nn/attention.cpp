@@ -30,13 +30,16 @@ Tensor masked(const Tensor& scores, const AttentionOptions& options) {
 
 Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, const Tensor& value,
                                     const AttentionOptions& options) {
-  TENON_CHECK(query.defined() && key.defined() && value.defined() && query.dim() >= 2,
-              "[scaled_dot_product_attention] expected tensors [..., length, features]");
-  SymFloat scale = options.scale ? SymFloat(*options.scale) : 1.0 / sqrt(SymFloat(query.size(-1)));
-  Tensor scores = matmul(query * Scalar(scale), transpose(key, -2, -1));
-  Tensor weights = softmax(masked(scores, options), -1);
-  if (options.dropout_p > 0) weights = dropout(weights, options.dropout_p, true);
-  return matmul(weights, value);
+  std::optional<Tensor> mask = options.mask;
+  bool causal = options.is_causal;
+  if (mask && causal) {
+    Tensor seen = tril(ones({query.size(-2), key.size(-2)}, TensorOptions(kBool, query.device())));
+    mask = mask->dtype() == kBool ? logical_and(*mask, seen)
+                                  : *mask + masked_fill(zeros_like(seen, TensorOptions(mask->dtype(), mask->device())),
+                                                        logical_not(seen), -kInfinity);
+    causal = false;
+  }
+  return scaled_dot_product_attention(query, key, value, mask, options.dropout_p, causal, options.scale);
 }
 
 }  // namespace tenon

@@ -1,5 +1,3 @@
-// Convolutions of all numbers of dimensions, over conv2d: of one dimension as images of one row, of three as sums of
-// images, transposed ones as convolutions of inputs that are spread apart.
 #include "uniform.h"
 
 #include <tenon/generated/ops.h>
@@ -8,144 +6,6 @@
 #include <fmt/format.h>
 
 #include <cmath>
-
-namespace tenon {
-namespace {
-
-SymInts expanded(const SymInts& list, size_t dims, const char* what, const char* name) {
-  TENON_CHECK(list.size() == 1 || list.size() == dims, "[{}] expected a {} of 1 or {} numbers, got {}", name, what,
-              dims, list.size());
-  return list.size() == dims ? list : SymInts(dims, list[0]);
-}
-
-// Whether the input has a batch; refuses what has the wrong number of dimensions.
-bool batched(const Tensor& input, const Tensor& weight, size_t dims, const char* name) {
-  auto rank = static_cast<int64_t>(dims);
-  TENON_CHECK(input.defined() && weight.defined(), "[{}] expected a tensor, got an undefined one", name);
-  TENON_CHECK(input.dim() == rank + 1 || input.dim() == rank + 2,
-              "[{}] expected an input of {} or {} dimensions, got {}", name, rank + 1, rank + 2, input.description());
-  TENON_CHECK(weight.dim() == rank + 2, "[{}] expected a weight of {} dimensions, got {}", name, rank + 2,
-              weight.description());
-  return input.dim() == rank + 2;
-}
-
-}  // namespace
-
-Tensor conv1d(const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias, const SymInts& stride,
-              const SymInts& padding, const SymInts& dilation, const SymInt& groups) {
-  batched(input, weight, 1, "conv1d");
-  auto row = [](const SymInts& list, int64_t other, const char* what) {
-    return SymInts{other, expanded(list, 1, what, "conv1d")[0]};
-  };
-  return squeeze(conv2d(unsqueeze(input, -2), unsqueeze(weight, -2), bias, row(stride, 1, "stride"),
-                        row(padding, 0, "padding"), row(dilation, 1, "dilation"), groups),
-                 -2);
-}
-
-Tensor conv3d(const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias, const SymInts& stride,
-              const SymInts& padding, const SymInts& dilation, const SymInt& groups) {
-  if (!batched(input, weight, 3, "conv3d"))
-    return squeeze(conv3d(unsqueeze(input, 0), weight, bias, stride, padding, dilation, groups), 0);
-  SymInts steps = expanded(stride, 3, "stride", "conv3d"), borders = expanded(padding, 3, "padding", "conv3d"),
-          apart = expanded(dilation, 3, "dilation", "conv3d");
-  // Planes are a batch of images; the kernel's planes are convolved one by one and summed.
-  Tensor volume = constant_pad_nd(input, SymInts{0, 0, 0, 0, borders[0], borders[0]});
-  auto planes = int64_t(weight.size(2));
-  SymInt depth = (volume.size(2) - apart[0] * (planes - 1) - 1) / steps[0] + 1, batch = input.size(0);
-  TENON_CHECK(bool(depth > 0), "[conv3d] a kernel of {} does not fit into {}", weight.description(),
-              input.description());
-  Tensor total;
-  for (int64_t plane = 0; plane < planes; ++plane) {
-    SymInt first = apart[0] * plane;
-    Tensor part = slice(volume, 2, first, first + steps[0] * (depth - 1) + 1, steps[0]);
-    Tensor images = reshape(transpose(part, 1, 2), SymInts{batch * depth, input.size(1), input.size(3), input.size(4)});
-    Tensor each = conv2d(images, select(weight, 2, plane), std::nullopt, SymInts{steps[1], steps[2]},
-                         SymInts{borders[1], borders[2]}, SymInts{apart[1], apart[2]}, groups);
-    total = plane == 0 ? each : total + each;
-  }
-  if (bias) total = total + view(*bias, SymInts{1, weight.size(0), 1, 1});
-  Tensor result = view(total, SymInts{batch, depth, weight.size(0), total.size(2), total.size(3)});
-  return contiguous(transpose(result, 1, 2));
-}
-
-namespace {
-
-Ints expanded(const Ints& list, size_t dims, const char* what, const char* name) {
-  TENON_CHECK(list.size() == 1 || list.size() == dims, "[{}] expected a {} of 1 or {} numbers, got {}", name, what,
-              dims, list.size());
-  return list.size() == dims ? list : Ints(std::vector<int64_t>(dims, list[0]));
-}
-
-Tensor transposed(const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias, const Ints& stride,
-                  const Ints& padding, const Ints& output_padding, int64_t groups, const Ints& dilation, size_t dims,
-                  const char* name) {
-  if (!batched(input, weight, dims, name))
-    return squeeze(
-        transposed(unsqueeze(input, 0), weight, bias, stride, padding, output_padding, groups, dilation, dims, name),
-        0);
-  Ints steps = expanded(stride, dims, "stride", name), borders = expanded(padding, dims, "padding", name),
-       extra = expanded(output_padding, dims, "output_padding", name),
-       apart = expanded(dilation, dims, "dilation", name);
-  TENON_CHECK(groups > 0 && bool(weight.size(0) % groups == 0) && bool(input.size(1) == weight.size(0)),
-              "[{}] expected an input of {} channels, which {} groups divide, got {}", name, weight.size(0).str(),
-              groups, input.description());
-  // Between the elements of the input lie stride - 1 zeros.
-  Tensor spread = input;
-  for (size_t dim = 0; dim < dims; ++dim) {
-    if (steps[dim] == 1) continue;
-    TENON_CHECK(steps[dim] > 0, "[{}] expected a stride of at least 1, got {}", name, steps[dim]);
-    auto at = static_cast<int64_t>(dim) + 2;
-    SymInts sizes = spread.sym_sizes();
-    sizes[dim + 2] = (sizes[dim + 2] - 1) * steps[dim] + 1;
-    spread = slice_scatter(zeros(sizes, TensorOptions(input.dtype(), input.device())), spread, at, std::nullopt,
-                           std::nullopt, steps[dim]);
-  }
-  SymInts pad;
-  for (size_t dim = dims; dim-- > 0;) {
-    TENON_CHECK(extra[dim] >= 0 && (extra[dim] < steps[dim] || extra[dim] < apart[dim]),
-                "[{}] expected an output_padding below the stride or the dilation, got {}", name, extra[dim]);
-    SymInt reach = apart[dim] * (weight.size(static_cast<int64_t>(dim) + 2) - 1) - borders[dim];
-    pad.push_back(reach);
-    pad.push_back(reach + extra[dim]);
-  }
-  spread = constant_pad_nd(spread, pad);
-  // The kernel turned around, [in, out / groups, …] as [out, in / groups, …].
-  Ints turned;
-  for (size_t dim = 0; dim < dims; ++dim) turned.push_back(static_cast<int64_t>(dim) + 2);
-  Tensor kernel = flip(weight, turned);
-  SymInts sizes = kernel.sym_sizes(), parts{SymInt(groups), sizes[0] / groups, sizes[1]},
-          whole{sizes[1] * groups, sizes[0] / groups};
-  for (size_t dim = 0; dim < dims; ++dim) {
-    parts.push_back(sizes[dim + 2]);
-    whole.push_back(sizes[dim + 2]);
-  }
-  kernel = reshape(transpose(reshape(kernel, parts), 1, 2), whole);
-  SymInts ones_(dims, SymInt(1)), zeros_(dims, SymInt(0)), dilated;
-  for (int64_t each : apart) dilated.push_back(each);
-  auto convolve = dims == 1 ? conv1d : dims == 3 ? conv3d : nullptr;
-  return convolve ? convolve(spread, kernel, bias, ones_, zeros_, dilated, groups)
-                  : conv2d(spread, kernel, bias, ones_, zeros_, dilated, groups);
-}
-
-}  // namespace
-
-Tensor conv_transpose1d(const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias,
-                        const Ints& stride, const Ints& padding, const Ints& output_padding, int64_t groups,
-                        const Ints& dilation) {
-  return transposed(input, weight, bias, stride, padding, output_padding, groups, dilation, 1, "conv_transpose1d");
-}
-Tensor conv_transpose2d(const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias,
-                        const Ints& stride, const Ints& padding, const Ints& output_padding, int64_t groups,
-                        const Ints& dilation) {
-  return transposed(input, weight, bias, stride, padding, output_padding, groups, dilation, 2, "conv_transpose2d");
-}
-Tensor conv_transpose3d(const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias,
-                        const Ints& stride, const Ints& padding, const Ints& output_padding, int64_t groups,
-                        const Ints& dilation) {
-  return transposed(input, weight, bias, stride, padding, output_padding, groups, dilation, 3, "conv_transpose3d");
-}
-
-}  // namespace tenon
 
 namespace tenon::nn::detail {
 namespace {
@@ -252,8 +112,8 @@ Tensor ConvTransposeLayer::operator()(const Tensor& input) const {
     auto convolve = sizes_.kernel.size() == 1   ? conv_transpose1d
                     : sizes_.kernel.size() == 2 ? conv_transpose2d
                                                 : conv_transpose3d;
-    return convolve(x, weight.get(), given(bias), sizes_.stride, sizes_.padding, sizes_.output_padding, sizes_.groups,
-                    sizes_.dilation);
+    return convolve(x, weight.get(), given(bias), symbolic(sizes_.stride), symbolic(sizes_.padding),
+                    symbolic(sizes_.output_padding), sizes_.groups, symbolic(sizes_.dilation));
   });
 }
 

@@ -140,6 +140,71 @@ Overrides pool_rule(Maker& m) {
       {"self", m.tensor(image_shape(m))}, {"kernel_size", Ints{3, 3}}, {"stride", Ints{2, 2}}, {"padding", Ints{1, 1}}};
 }
 
+// Numbers and tensors of a convolution over `dims` dimensions, of four channels to four, in one group or two.
+struct ConvolutionSample {
+  Ints input, weight, result, stride, padding, dilation, output_padding;
+  int64_t groups;
+
+  ConvolutionSample(const Maker& m, size_t dims, bool transposed)
+      : groups(m.even() ? 1 + m.recipe.variant / 2 % 2 : 1) {
+    input = weight = result = Ints{2, 4};
+    weight = Ints{4, 4 / groups};
+    for (size_t dim = 0; dim < dims; ++dim) {
+      bool last = dim + 1 == dims;
+      int64_t size = std::max<int64_t>(3, std::min<int64_t>(6, m.size(dim, 4))), kernel = last ? 2 : 3;
+      stride.push_back(last ? 1 : 1 + m.recipe.variant % 2);
+      padding.push_back(last ? m.recipe.variant % 2 : 1);
+      dilation.push_back(last && m.recipe.variant % 3 == 2 ? 2 : 1);
+      // As large as the dilation where that is larger than the stride.
+      output_padding.push_back(transposed && (stride[dim] == 2 || dilation[dim] == 2) ? 1 : 0);
+      int64_t span = dilation[dim] * (kernel - 1) + 1;
+      input.push_back(size);
+      weight.push_back(kernel);
+      result.push_back(transposed ? (size - 1) * stride[dim] - 2 * padding[dim] + span + output_padding[dim]
+                                  : (size + 2 * padding[dim] - span) / stride[dim] + 1);
+    }
+  }
+  Overrides numbers() const {
+    return {{"stride", stride}, {"padding", padding}, {"dilation", dilation}, {"groups", groups}};
+  }
+};
+
+Overrides convolution_rule(Maker& m, size_t dims, bool transposed) {
+  ConvolutionSample c(m, dims, transposed);
+  Overrides rule = c.numbers();
+  rule.insert({{"input", m.tensor(c.input)},
+               {"weight", m.tensor(c.weight)},
+               {"bias", m.even() ? Value(m.tensor({4})) : Value()},
+               {"transposed", transposed},
+               {"output_padding", c.output_padding}});
+  return rule;
+}
+
+// Two heads of queries, one or two of keys and values.
+Overrides attention_rule(Maker& m) {
+  int64_t queries = std::max<int64_t>(1, m.size(0, 3)), keys = std::max<int64_t>(1, m.size(1, 5)), heads = 2;
+  int64_t shared = m.recipe.variant % 3 == 1 ? 1 : heads;
+  Value mask;
+  if (m.recipe.variant % 3 == 2) mask = Value(m.tensor({keys}));
+  return {{"query", m.tensor({2, heads, queries, 4})},
+          {"key", m.tensor({2, shared, keys, 4})},
+          {"value", m.tensor({2, shared, keys, 3})},
+          {"dropout_p", 0.0},
+          {"enable_gqa", true},
+          {"is_causal", m.recipe.variant % 3 == 1},
+          {"attn_mask", mask}};
+}
+// What the forward pass gives is made anew from the same numbers.
+Overrides attention_gradient_rule(Maker& m) {
+  Overrides rule = attention_rule(m);
+  const Tensor &query = rule.at("query").value.tensor(), &value = rule.at("value").value.tensor();
+  Ints rows{2, 2, query.sizes()[2]}, results{2, 2, query.sizes()[2], value.sizes()[3]};
+  rule.insert({{"grad_out", m.tensor(results)},
+               {"out", m.tensor(results)},
+               {"logsumexp", m.tensor(rows, m.recipe.dtype == kFloat64 ? kFloat64 : kFloat32)}});
+  return rule;
+}
+
 // One index, of which the mask leaves some out.
 Overrides masked_index_rule(Maker& m) {
   int64_t size = std::max<int64_t>(1, m.numel());
@@ -602,6 +667,32 @@ const Rules& special_rules() {
                           {"dilation", Ints{1, m.recipe.variant % 3 == 2 ? 2 : 1}},
                           {"groups", groups}};
        }},
+      {"conv1d", [](Maker& m) { return convolution_rule(m, 1, false); }},
+      {"conv3d", [](Maker& m) { return convolution_rule(m, 3, false); }},
+      {"conv_transpose1d", [](Maker& m) { return convolution_rule(m, 1, true); }},
+      {"conv_transpose2d", [](Maker& m) { return convolution_rule(m, 2, true); }},
+      {"conv_transpose3d", [](Maker& m) { return convolution_rule(m, 3, true); }},
+      {"convolution",
+       [](Maker& m) {
+         return convolution_rule(m, static_cast<size_t>(m.recipe.variant % 3 + 1), m.recipe.variant % 4 == 3);
+       }},
+      {"_convolution_input_gradient",
+       [](Maker& m) {
+         ConvolutionSample c(m, static_cast<size_t>(m.recipe.variant % 3 + 1), false);
+         Overrides rule = c.numbers();
+         rule.insert({{"grad_output", m.tensor(c.result)}, {"weight", m.tensor(c.weight)}, {"input_size", c.input}});
+         return rule;
+       }},
+      {"_convolution_weight_gradient",
+       [](Maker& m) {
+         ConvolutionSample c(m, static_cast<size_t>(m.recipe.variant % 3 + 1), false);
+         Overrides rule = c.numbers();
+         rule.insert({{"grad_output", m.tensor(c.result)}, {"input", m.tensor(c.input)}, {"weight_size", c.weight}});
+         return rule;
+       }},
+      {"scaled_dot_product_attention", attention_rule},
+      {"_scaled_dot_product_flash_attention_for_cpu", attention_rule},
+      {"_scaled_dot_product_flash_attention_for_cpu_backward", attention_gradient_rule},
       {"nll_loss",
        [](Maker& m) {
          int64_t rows = m.size(0, 3), classes = std::max<int64_t>(1, m.size(1, 5));

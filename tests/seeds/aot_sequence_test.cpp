@@ -42,7 +42,7 @@ std::string table_of(const graph::Graph& graph) {
 
 // The joint graph of the model: forward, with modules, then backward from its end.
 constexpr const char* kTable = R"(number|operator|module
-0|conv2d|conv1
+0|convolution|conv1
 1|add|bn1
 2|_native_batch_norm_legit|bn1
 3|var|bn1
@@ -111,26 +111,8 @@ constexpr const char* kTable = R"(number|operator|module
 2|mul|
 2|sum|
 2|sum|
-0|view|
-0|view|
-0|expand|
-0|squeeze|
-0|permute|
-0|bmm|
-0|view|
-0|permute|
-0|unfold_backward|
-0|unfold_backward|
-0|unfold|
-0|unfold|
-0|permute|
-0|view|
-0|permute|
-0|view|
-0|bmm|
-0|view|
-0|sum|
-0|view|
+0|_convolution_input_gradient|
+0|_convolution_weight_gradient|
 0|sum|
 0|add|
 )";

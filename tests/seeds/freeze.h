@@ -42,7 +42,7 @@ Explanation::Entry only_entry(const Compiled<F>& function) {
   return explanation.entries.empty() ? Explanation::Entry{} : explanation.entries[0];
 }
 
-// Everything that the frozen graph computes, operator by operator: "aten::conv2d aten::relu".
+// Everything that the frozen graph computes, operator by operator: "aten::convolution aten::relu".
 inline std::string operators_of(const Explanation::Entry& entry) {
   std::string names;
   for (size_t at = entry.frozen.find(" = "); at != std::string::npos; at = entry.frozen.find(" = ", at + 1)) {

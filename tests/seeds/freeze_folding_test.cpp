@@ -124,7 +124,7 @@ TEST(OptimizeForInferenceTemplate, conv_multiple_uses) {
   auto compiled = compile([&](Tensor x, Tensor y) { return model(x, y); }, freezing_options());
   NoGrad off;
   EXPECT_LT(difference(compiled(a, b), output), 1e-5);
-  EXPECT_EQ(count_of("aten::conv2d(", only_entry(compiled).frozen), 2);
+  EXPECT_EQ(count_of("aten::convolution(", only_entry(compiled).frozen), 2);
   EXPECT_THAT(only_entry(compiled).freezing,
               Contains(HasSubstr("its weight is read 2 times, and would be kept twice")));
 }
@@ -157,10 +157,12 @@ TEST(OptimizeForInferenceTemplate, folded_conv_bn) {
       EXPECT_EQ(found.dtype(), dtype);
       EXPECT_LT(difference(found, expected), dtype == kFloat32 ? 1e-5 : 1e-2);
       Explanation::Entry entry = only_entry(foo);
-      EXPECT_EQ(operators_of(entry), "aten::conv2d");
+      EXPECT_EQ(operators_of(entry), "aten::convolution");
       // The weight, and one constant behind it.
-      EXPECT_THAT(entry.frozen, HasSubstr("aten::conv2d(%arg0, %constant1, %constant0, [2, 2], [0, 0], [1, 1], 1)"));
-      EXPECT_THAT(entry.freezing, Contains(HasSubstr("folded into conv2d")));
+      EXPECT_THAT(
+          entry.frozen,
+          HasSubstr("aten::convolution(%arg0, %constant1, %constant0, [2, 2], [0, 0], [1, 1], false, [0, 0], 1)"));
+      EXPECT_THAT(entry.freezing, Contains(HasSubstr("folded into convolution")));
     }
 }
 
@@ -175,7 +177,7 @@ void check_called_twice(const M& mod, const Tensor& x) {
   Tensor expected = call(x);
   auto foo = compile([&](Tensor image) { return call(image); }, freezing_options());
   EXPECT_LT(difference(foo(x), expected), 1e-5);
-  EXPECT_EQ(operators_of(only_entry(foo)), "aten::conv2d");
+  EXPECT_EQ(operators_of(only_entry(foo)), "aten::convolution");
 }
 
 TEST(OptimizeForInferenceTemplate, folded_conv_bn_with_module_sharing) {
@@ -199,8 +201,8 @@ void check_two_norms(const M& mod, const Tensor& x) {
   auto foo = compile([&](Tensor image) { return mod(image); }, freezing_options());
   EXPECT_LT(difference(foo(x), expected), 1e-5);
   Explanation::Entry entry = only_entry(foo);
-  EXPECT_EQ(count_of("aten::conv2d(", entry.frozen), 1);
-  EXPECT_THAT(entry.freezing, Contains(HasSubstr("shared: conv2d")));
+  EXPECT_EQ(count_of("aten::convolution(", entry.frozen), 1);
+  EXPECT_THAT(entry.freezing, Contains(HasSubstr("shared: convolution")));
 }
 
 TEST(OptimizeForInferenceTemplate, conv_bn_with_multi_bn_share_conv) {

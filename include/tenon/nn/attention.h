@@ -19,9 +19,9 @@ struct AttentionOptions {
   bool is_causal = false;  // nobody looks ahead
   std::optional<double> scale = {};
 };
-// softmax(q · kᵀ / √features) · v
+// softmax(q · kᵀ / √features) · v, the operator with its options by name. A mask and `is_causal` are both heeded.
 Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, const Tensor& value,
-                                    const AttentionOptions& options = {});
+                                    const AttentionOptions& options);
 
 }  // namespace tenon
 

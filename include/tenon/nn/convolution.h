@@ -4,36 +4,6 @@
 #include <tenon/nn/layer.h>
 #include <tenon/nn/sizes.h>
 
-namespace tenon {
-
-// Of an input [N, in, …] or [in, …], with weight [out, in / groups, …]; lists of one number, or of one for each
-// dimension. Beside conv2d, which is an operator.
-//
-//   Tensor a = conv1d(ones({1, 3, 8}), ones({4, 3, 3}), ones({4}), {1}, {1});         // [1, 4, 8]
-//   Tensor b = conv3d(ones({1, 2, 4, 4, 4}), ones({3, 2, 2, 2, 2}));                  // [1, 3, 3, 3, 3]
-Tensor conv1d(const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias = {},
-              const SymInts& stride = {1}, const SymInts& padding = {0}, const SymInts& dilation = {1},
-              const SymInt& groups = 1);
-Tensor conv3d(const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias = {},
-              const SymInts& stride = {1}, const SymInts& padding = {0}, const SymInts& dilation = {1},
-              const SymInt& groups = 1);
-// The gradient of a convolution, taken forwards: weight is [in, out / groups, …].
-//
-//   Tensor a = conv_transpose1d(ones({1, 3, 4}), ones({3, 2, 3}), {}, {2});           // [1, 2, 9]
-//   Tensor b = conv_transpose2d(ones({1, 3, 4, 4}), ones({3, 2, 2, 2}), {}, {2});     // [1, 2, 8, 8]
-//   Tensor c = conv_transpose3d(ones({1, 1, 2, 2, 2}), ones({1, 1, 2, 2, 2}));        // [1, 1, 3, 3, 3]
-Tensor conv_transpose1d(const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias = {},
-                        const Ints& stride = {1}, const Ints& padding = {0}, const Ints& output_padding = {0},
-                        int64_t groups = 1, const Ints& dilation = {1});
-Tensor conv_transpose2d(const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias = {},
-                        const Ints& stride = {1}, const Ints& padding = {0}, const Ints& output_padding = {0},
-                        int64_t groups = 1, const Ints& dilation = {1});
-Tensor conv_transpose3d(const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias = {},
-                        const Ints& stride = {1}, const Ints& padding = {0}, const Ints& output_padding = {0},
-                        int64_t groups = 1, const Ints& dilation = {1});
-
-}  // namespace tenon
-
 namespace tenon::nn {
 
 //   nn::Conv2dOptions options{.padding = nn::Pair(1), .groups = 2, .bias = false};

@@ -140,6 +140,10 @@ class Grad {
   virtual const SymInts& strides(std::string_view name) const = 0;  // of `self` of a view of storage
   virtual Dtype dtype(std::string_view name) const = 0;
   virtual const std::vector<SymInts>& list_sizes(std::string_view name) const = 0;  // of a tensor list
+  // What the gradients of several inputs have in common: computed for the first formula of the node that asks.
+  virtual const std::vector<Tensor>& once(const std::function<std::vector<Tensor>()>& compute) = 0;
+  // Whether the gradient will be differentiated: then it must be made of operators that have gradients.
+  virtual bool is_recorded() const = 0;
 };
 
 struct GradRule {
