@@ -155,8 +155,9 @@ void forward(const TensorBase& query, const TensorBase& key, const TensorBase& v
   const Shape s(query, key, value);
   const AttentionTiles& tiles = attention_tiles();
   const Mask mask(rule.mask);
-  const bool direct =
-      std::is_same_v<T, float> && value.strides()[3] == 1 && value.strides()[2] == s.padded_value_features;
+  // A row that is not whole vectors would be read beyond its end.
+  const bool direct = std::is_same_v<T, float> && value.strides()[3] == 1 &&
+                      s.value_features == s.padded_value_features && value.strides()[2] == s.value_features;
   const int64_t key_size = s.features * s.padded_keys, value_size = direct ? 0 : s.keys * s.padded_value_features,
                 pairs = s.batch * s.key_heads;
   // Keys (and values) of all heads, once for all queries.
