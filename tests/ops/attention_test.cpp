@@ -119,6 +119,15 @@ TEST(Attention, without_keys_or_queries) {
   EXPECT_EQ(difference(nothing, zeros({1, 2, 3, 5})), 0);
 }
 
+TEST(Attention, values_that_are_part_of_wider_rows) {
+  Tensor q = randn({1, 2, 5, 4}), k = randn({1, 2, 20, 4}), wide = randn({1, 2, 20, 16});
+  for (int64_t features : {12, 7}) {
+    Tensor part = wide.slice(3, 16 - features);  // its last row ends where the memory does
+    EXPECT_EQ(difference(scaled_dot_product_attention(q, k, part), scaled_dot_product_attention(q, k, part.clone())),
+              0);
+  }
+}
+
 TEST(Attention, nan_stays) {
   Tensor q = randn({1, 1, 3, 4}), k = randn({1, 1, 20, 4}), v = randn({1, 1, 20, 4});
   q[0][0][1][2] = NAN;
