@@ -184,6 +184,8 @@ Overrides convolution_rule(Maker& m, size_t dims, bool transposed) {
 
 // Two heads of queries, one or two of keys and values.
 Overrides attention_rule(Maker& m) {
+  // What becomes of infinite scores depends on the order of tiles: Attention.nan_stays says what is promised.
+  if (m.recipe.values == Values::NotFinite || m.recipe.values == Values::Extreme) m.recipe.values = Values::Ordinary;
   int64_t queries = std::max<int64_t>(1, m.size(0, 3)), keys = std::max<int64_t>(1, m.size(1, 5)), heads = 2;
   int64_t shared = m.recipe.variant % 3 == 1 ? 1 : heads;
   Value mask;
