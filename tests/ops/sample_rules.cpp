@@ -151,7 +151,9 @@ struct ConvolutionSample {
     weight = Ints{4, 4 / groups};
     for (size_t dim = 0; dim < dims; ++dim) {
       bool last = dim + 1 == dims;
-      int64_t size = std::max<int64_t>(3, std::min<int64_t>(6, m.size(dim, 4))), kernel = last ? 2 : 3;
+      // Small where there are three: the interpreter walks through all windows.
+      int64_t size = dims == 3 ? 3 : std::max<int64_t>(3, std::min<int64_t>(6, m.size(dim, 4)));
+      int64_t kernel = last || dims == 3 ? 2 : 3;
       stride.push_back(last ? 1 : 1 + m.recipe.variant % 2);
       padding.push_back(last ? m.recipe.variant % 2 : 1);
       dilation.push_back(last && m.recipe.variant % 3 == 2 ? 2 : 1);
@@ -182,6 +184,8 @@ Overrides convolution_rule(Maker& m, size_t dims, bool transposed) {
 
 // Two heads of queries, one or two of keys and values.
 Overrides attention_rule(Maker& m) {
+  // What becomes of infinite scores depends on the order of tiles: Attention.nan_stays says what is promised.
+  if (m.recipe.values == Values::NotFinite || m.recipe.values == Values::Extreme) m.recipe.values = Values::Ordinary;
   int64_t queries = std::max<int64_t>(1, m.size(0, 3)), keys = std::max<int64_t>(1, m.size(1, 5)), heads = 2;
   int64_t shared = m.recipe.variant % 3 == 1 ? 1 : heads;
   Value mask;
