@@ -3,6 +3,8 @@
 
 #include "ops/sample_maker.h"
 
+#include <tenon/generated/ops.h>
+
 namespace tenon::test {
 namespace {
 
@@ -171,7 +173,13 @@ struct ConvolutionSample {
   }
 };
 
+void keep_finite(Maker& m) {
+  if (m.recipe.values == Values::NotFinite || m.recipe.values == Values::Extreme) m.recipe.values = Values::Ordinary;
+}
+
+// Finite: the library skips the padding, products multiply it, and 0 times infinity is NaN.
 Overrides convolution_rule(Maker& m, size_t dims, bool transposed) {
+  keep_finite(m);
   ConvolutionSample c(m, dims, transposed);
   Overrides rule = c.numbers();
   rule.insert({{"input", m.tensor(c.input)},
@@ -184,8 +192,7 @@ Overrides convolution_rule(Maker& m, size_t dims, bool transposed) {
 
 // Two heads of queries, one or two of keys and values.
 Overrides attention_rule(Maker& m) {
-  // What becomes of infinite scores depends on the order of tiles: Attention.nan_stays says what is promised.
-  if (m.recipe.values == Values::NotFinite || m.recipe.values == Values::Extreme) m.recipe.values = Values::Ordinary;
+  keep_finite(m);  // what becomes of infinite scores depends on the order of tiles
   int64_t queries = std::max<int64_t>(1, m.size(0, 3)), keys = std::max<int64_t>(1, m.size(1, 5)), heads = 2;
   int64_t shared = m.recipe.variant % 3 == 1 ? 1 : heads;
   Value mask;
@@ -198,14 +205,19 @@ Overrides attention_rule(Maker& m) {
           {"is_causal", m.recipe.variant % 3 == 1},
           {"attn_mask", mask}};
 }
-// What the forward pass gives is made anew from the same numbers.
+// With what the forward pass gives for the same numbers.
 Overrides attention_gradient_rule(Maker& m) {
   Overrides rule = attention_rule(m);
   const Tensor &query = rule.at("query").value.tensor(), &value = rule.at("value").value.tensor();
   Ints rows{2, 2, query.sizes()[2]}, results{2, 2, query.sizes()[2], value.sizes()[3]};
-  rule.insert({{"grad_out", m.tensor(results)},
-               {"out", m.tensor(results)},
-               {"logsumexp", m.tensor(rows, m.recipe.dtype == kFloat64 ? kFloat64 : kFloat32)}});
+  Tensor out = m.tensor(results), logarithms = m.tensor(rows, m.recipe.dtype == kFloat64 ? kFloat64 : kFloat32);
+  if (is_floating(m.recipe.dtype)) {
+    const Value& mask = rule.at("attn_mask").value;
+    std::tie(out, logarithms) = _scaled_dot_product_flash_attention_for_cpu(
+        query, rule.at("key").value.tensor(), value, 0.0, rule.at("is_causal").value.boolean(),
+        mask.is_none() ? std::nullopt : std::optional(mask.tensor()));
+  }
+  rule.insert({{"grad_out", m.tensor(results)}, {"out", out}, {"logsumexp", logarithms}});
   return rule;
 }
 
@@ -660,6 +672,7 @@ const Rules& special_rules() {
        }},
       {"conv2d",
        [](Maker& m) {
+         keep_finite(m);
          Ints image = image_shape(m);
          int64_t groups = m.even() ? 1 + m.recipe.variant / 2 % 2 : 1;
          int64_t channels = image[image.size() - 3] / groups;
@@ -682,6 +695,7 @@ const Rules& special_rules() {
        }},
       {"_convolution_input_gradient",
        [](Maker& m) {
+         keep_finite(m);
          ConvolutionSample c(m, static_cast<size_t>(m.recipe.variant % 3 + 1), false);
          Overrides rule = c.numbers();
          rule.insert({{"grad_output", m.tensor(c.result)}, {"weight", m.tensor(c.weight)}, {"input_size", c.input}});
@@ -689,6 +703,7 @@ const Rules& special_rules() {
        }},
       {"_convolution_weight_gradient",
        [](Maker& m) {
+         keep_finite(m);
          ConvolutionSample c(m, static_cast<size_t>(m.recipe.variant % 3 + 1), false);
          Overrides rule = c.numbers();
          rule.insert({{"grad_output", m.tensor(c.result)}, {"input", m.tensor(c.input)}, {"weight_size", c.weight}});
