@@ -84,7 +84,7 @@ TEST_P(AttentionCase, is_softmax_of_products) {
   }
   auto energy = [](const Tensors& of) { return (of[0] * of[0]).sum() + (of[1] * of[2].sum()).sum(); };
   Tensors twice = gradients(energy(once), inputs), twice_exact = gradients(energy(once_exact), exact);
-  for (size_t at = 0; at < inputs.size(); ++at) EXPECT_LT(difference(twice[at], twice_exact[at]), 4 * near) << at;
+  for (size_t at = 0; at < inputs.size(); ++at) EXPECT_LT(difference(twice[at], twice_exact[at]), 10 * near) << at;
 
   auto compiled = compile([=](Tensor q, Tensor k, Tensor v) { return attend({q, k, v}, mask); });
   Tensor faster = compiled(inputs[0], inputs[1], inputs[2]);

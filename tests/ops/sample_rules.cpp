@@ -154,11 +154,12 @@ struct ConvolutionSample {
     for (size_t dim = 0; dim < dims; ++dim) {
       bool last = dim + 1 == dims;
       // Small where there are three: the interpreter walks through all windows.
-      int64_t size = dims == 3 ? 3 : std::max<int64_t>(3, std::min<int64_t>(6, m.size(dim, 4)));
-      int64_t kernel = last || dims == 3 ? 2 : 3;
+      // No size is the number of channels, where equal ones would be one symbol, and none is 1.
+      int64_t size = dims == 3 ? 3 : m.size(dim, 4) <= 3 ? 5 : 9;
       stride.push_back(last ? 1 : 1 + m.recipe.variant % 2);
       padding.push_back(last ? m.recipe.variant % 2 : 1);
       dilation.push_back(last && m.recipe.variant % 3 == 2 ? 2 : 1);
+      int64_t kernel = dims == 3 || dilation[dim] == 2 ? 2 : 3;
       // As large as the dilation where that is larger than the stride.
       output_padding.push_back(transposed && (stride[dim] == 2 || dilation[dim] == 2) ? 1 : 0);
       int64_t span = dilation[dim] * (kernel - 1) + 1;

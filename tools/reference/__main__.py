@@ -15,6 +15,7 @@ import factories
 import images
 import indexing
 import moments
+import networks
 import pointwise
 import products
 import rearrange
@@ -27,7 +28,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 FAMILIES = {"pointwise": pointwise, "reductions": reductions, "views": views, "factories": factories,
             "products": products,
             "indexing": indexing, "rearrange": rearrange, "moments": moments, "images": images, "below": below,
-            "special": special}
+            "special": special, "networks": networks}
 # tests/ops/value_table_test.cpp looks at the properties of these instead.
 RANDOM = {"rand", "randn", "rand_like", "randn_like", "randint", "randint.low"}
 
