@@ -82,7 +82,8 @@ def add_sum(table, operator, function, first, second, bias, dtype, arguments):
 
 # Image, weight, stride, padding, dilation, groups.
 CASES = {1: [((2, 3, 7), (4, 3, 3), [2], [1], [1], 1), ((1, 4, 6), (6, 2, 2), [1], [0], [2], 2)],
-         2: [((2, 3, 5, 6), (4, 3, 3, 2), [1, 2], [1, 0], [1, 1], 1), ((1, 4, 5, 5), (4, 1, 3, 3), [1, 1], [1, 1], [2, 1], 4)],
+         2: [((2, 3, 5, 6), (4, 3, 3, 2), [1, 2], [1, 0], [1, 1], 1),
+             ((1, 4, 5, 5), (4, 1, 3, 3), [1, 1], [1, 1], [2, 1], 4)],
          3: [((1, 2, 4, 3, 4), (3, 2, 2, 2, 3), [1, 1, 2], [1, 0, 1], [1, 2, 1], 1),
              ((2, 4, 3, 3, 3), (2, 2, 1, 2, 2), [2, 1, 1], [0, 0, 1], [1, 1, 1], 2)]}
 
@@ -159,7 +160,8 @@ def attention(table):
             rule = {"is_causal": causal, "attn_mask": mask, "scale": scale}
             table.add("scaled_dot_product_attention", Array(dtype, out), near, query=q, key=k, value=v, **rule)
             tiled = "_scaled_dot_product_flash_attention_for_cpu"
-            table.add(tiled, [Array(dtype, out), Array(wide, logarithms)], [near, sums], query=q, key=k, value=v, **rule)
+            table.add(tiled, [Array(dtype, out), Array(wide, logarithms)], [near, sums], query=q, key=k, value=v,
+                      **rule)
             by_weight = np.einsum("bhqf,bhkf->bhqk", values[3], values[2])
             by_score = weights * (by_weight - (weights * by_weight).sum(-1, keepdims=True)) * factor
             gradients = [np.einsum("bhqk,bhkf->bhqf", by_score, values[1]),
