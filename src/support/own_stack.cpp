@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
 #elif defined(__SANITIZE_THREAD__)
 #include <sanitizer/tsan_interface.h>
@@ -48,7 +49,13 @@ class StackMemory {
     TENON_CHECK(memory_ != MAP_FAILED, "no memory for another stack, which so deep a recursion needs");
     mprotect(memory_, guard_, PROT_NONE);
   }
-  ~StackMemory() { munmap(memory_, guard_ + kStackBytes); }
+  ~StackMemory() {
+#if defined(__SANITIZE_ADDRESS__)
+    // What it thinks of the variables that were here must not outlive them: the next mapping may come to lie here.
+    __asan_unpoison_memory_region(low(), kStackBytes);
+#endif
+    munmap(memory_, guard_ + kStackBytes);
+  }
   StackMemory(const StackMemory&) = delete;
   StackMemory& operator=(const StackMemory&) = delete;
 
