@@ -210,11 +210,17 @@ class Capture {
   // `verify`: the whole path is known; an Error if the function does something else now.
   std::vector<Value> run(bool verify = false) {
     verify_ = verify;
+    std::optional<std::pair<size_t, EarlyBreak>> before;
     for (;;) {
       std::optional<EarlyBreak> early;
       std::vector<Value> results = attempt(early);
       if (!early) return results;
       begin_anew(*early);
+      std::pair<size_t, EarlyBreak> now{path_.size(), *early};
+      TENON_CHECK(before != now,
+                  "[compile] the function looks at the gradient of a value from which others were computed, and its "
+                  "graph cannot be cut behind the value: call graph_break() there, or look at a copy of it");
+      before = now;
     }
   }
 

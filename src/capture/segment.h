@@ -64,6 +64,7 @@ using End = std::variant<Return, Read, Resume, Act>;
 struct EarlyBreak {
   size_t nodes = 0;
   size_t made = 0;  // which value: how many others operators had made before it, in all segments
+  bool operator==(const EarlyBreak&) const = default;
 };
 
 // What was decided of an input's sizes.
