@@ -8,25 +8,12 @@
 #include <cmath>
 
 #include "error_of.h"
+#include "ops/compare.h"
 
 namespace tenon::test {
 namespace {
 
 using tenon::testing::error_of;
-using Tensors = std::vector<Tensor>;
-
-Tensors gradients(const Tensor& of, const Tensors& inputs, const Tensor& by = {}, bool create_graph = false) {
-  autograd::GradOptions options{.retain_graph = true, .create_graph = create_graph};
-  if (by.defined()) options.grad_outputs = {by};
-  return autograd::grad_with({of}, std::vector<autograd::GradInput>(inputs.begin(), inputs.end()), options);
-}
-
-double difference(const Tensor& a, const Tensor& b) {
-  EXPECT_EQ(str(a.sym_sizes()), str(b.sym_sizes()));
-  Tensor exact = b.to(kFloat64);
-  return (a.to(kFloat64) - exact).abs().max().item<double>() / std::max(1.0, exact.abs().max().item<double>());
-}
-
 enum class Masked { Nothing, Bools, Numbers, Causal };
 
 struct Case {
@@ -70,7 +57,7 @@ TEST_P(AttentionCase, is_softmax_of_products) {
     return scaled_dot_product_attention(x[0], x[1], x[2], m, 0.0, causal, std::nullopt, true);
   };
   Tensor result = attend(inputs, mask), expected = attend(exact, exact_mask);
-  EXPECT_LT(difference(result, expected), near);
+  EXPECT_LT(relative_difference(result, expected), near);
   if (c.masked == Masked::Bools) {
     EXPECT_EQ(result.select(2, 3).abs().max().item<double>(), 0);
   }
@@ -79,19 +66,20 @@ TEST_P(AttentionCase, is_softmax_of_products) {
   Tensors once_exact = gradients(expected, exact, by.to(kFloat64), true);
   Tensors by_tiles = gradients(result, inputs, by), once = gradients(result, inputs, by, true);
   for (size_t at = 0; at < inputs.size(); ++at) {
-    EXPECT_LT(difference(by_tiles[at], once_exact[at]), near) << at;
-    EXPECT_LT(difference(once[at], once_exact[at]), near) << at;
+    EXPECT_LT(relative_difference(by_tiles[at], once_exact[at]), near) << at;
+    EXPECT_LT(relative_difference(once[at], once_exact[at]), near) << at;
   }
   auto energy = [](const Tensors& of) { return (of[0] * of[0]).sum() + (of[1] * of[2].sum()).sum(); };
   Tensors twice = gradients(energy(once), inputs), twice_exact = gradients(energy(once_exact), exact);
-  for (size_t at = 0; at < inputs.size(); ++at) EXPECT_LT(difference(twice[at], twice_exact[at]), 10 * near) << at;
+  for (size_t at = 0; at < inputs.size(); ++at)
+    EXPECT_LT(relative_difference(twice[at], twice_exact[at]), 10 * near) << at;
 
   auto compiled = compile([=](Tensor q, Tensor k, Tensor v) { return attend({q, k, v}, mask); });
   Tensor faster = compiled(inputs[0], inputs[1], inputs[2]);
-  EXPECT_EQ(difference(faster, result), 0);
+  EXPECT_EQ(relative_difference(faster, result), 0);
   EXPECT_EQ(str(faster.sym_strides()), str(result.sym_strides()));
   Tensors from_compiled = gradients(faster, {inputs[0], inputs[1], inputs[2]}, by);
-  for (size_t at = 0; at < 3; ++at) EXPECT_EQ(difference(from_compiled[at], by_tiles[at]), 0) << at;
+  for (size_t at = 0; at < 3; ++at) EXPECT_EQ(relative_difference(from_compiled[at], by_tiles[at]), 0) << at;
 }
 
 INSTANTIATE_TEST_SUITE_P(Attention, AttentionCase,
@@ -109,22 +97,23 @@ TEST(Attention, does_not_depend_on_threads) {
   set_num_threads(3);
   Tensor shared = scaled_dot_product_attention(q, k, v);
   set_num_threads(0);
-  EXPECT_EQ(difference(shared, alone), 0);
+  EXPECT_EQ(relative_difference(shared, alone), 0);
 }
 
 TEST(Attention, without_keys_or_queries) {
   Tensor nobody = scaled_dot_product_attention(zeros({1, 2, 0, 4}), randn({1, 2, 3, 4}), randn({1, 2, 3, 4}));
   EXPECT_EQ(str(nobody.sym_sizes()), "[1, 2, 0, 4]");
   Tensor nothing = scaled_dot_product_attention(randn({1, 2, 3, 4}), zeros({1, 2, 0, 4}), zeros({1, 2, 0, 5}));
-  EXPECT_EQ(difference(nothing, zeros({1, 2, 3, 5})), 0);
+  EXPECT_EQ(relative_difference(nothing, zeros({1, 2, 3, 5})), 0);
 }
 
 TEST(Attention, values_that_are_part_of_wider_rows) {
   Tensor q = randn({1, 2, 5, 4}), k = randn({1, 2, 20, 4}), wide = randn({1, 2, 20, 16});
   for (int64_t features : {12, 7}) {
     Tensor part = wide.slice(3, 16 - features);  // its last row ends where the memory does
-    EXPECT_EQ(difference(scaled_dot_product_attention(q, k, part), scaled_dot_product_attention(q, k, part.clone())),
-              0);
+    EXPECT_EQ(
+        relative_difference(scaled_dot_product_attention(q, k, part), scaled_dot_product_attention(q, k, part.clone())),
+        0);
   }
 }
 
@@ -142,10 +131,10 @@ TEST(Attention, of_other_ranks_and_with_a_scale) {
     Tensor scores = masked_fill(matmul(q, k.transpose(1, 2)) * scale, logical_not(mask), -INFINITY);
     return matmul(softmax(scores, -1), v);
   };
-  EXPECT_LT(difference(scaled_dot_product_attention(q, k, v, mask), by_hand(0.5)), 1e-5);
-  EXPECT_LT(difference(scaled_dot_product_attention(q, k, v, mask, 0.0, false, 0.3), by_hand(0.3)), 1e-5);
+  EXPECT_LT(relative_difference(scaled_dot_product_attention(q, k, v, mask), by_hand(0.5)), 1e-5);
+  EXPECT_LT(relative_difference(scaled_dot_product_attention(q, k, v, mask, 0.0, false, 0.3), by_hand(0.3)), 1e-5);
   Tensor one = scaled_dot_product_attention(q[0], k[0], v[0], mask[0]);
-  EXPECT_LT(difference(one, by_hand(0.5)[0]), 1e-5);
+  EXPECT_LT(relative_difference(one, by_hand(0.5)[0]), 1e-5);
 }
 
 TEST(Attention, dropped_weights_keep_their_mean) {

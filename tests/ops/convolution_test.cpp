@@ -6,26 +6,12 @@
 #include <tenon/tenon.h>
 
 #include "error_of.h"
+#include "ops/compare.h"
 
 namespace tenon::test {
 namespace {
 
 using tenon::testing::error_of;
-using Tensors = std::vector<Tensor>;
-
-Tensors gradients(const Tensor& of, const Tensors& inputs, const Tensor& by = {}, bool create_graph = false) {
-  autograd::GradOptions options{.retain_graph = true, .create_graph = create_graph};
-  if (by.defined()) options.grad_outputs = {by};
-  return autograd::grad_with({of}, std::vector<autograd::GradInput>(inputs.begin(), inputs.end()), options);
-}
-
-// The largest difference, over the largest element (or 1).
-double difference(const Tensor& a, const Tensor& b) {
-  EXPECT_EQ(str(a.sym_sizes()), str(b.sym_sizes()));
-  Tensor exact = b.to(kFloat64);
-  return (a.to(kFloat64) - exact).abs().max().item<double>() / std::max(1.0, exact.abs().max().item<double>());
-}
-
 // The same elements, channels innermost in memory.
 Tensor channels_last(const Tensor& images) {
   Ints there{0}, back{0, images.dim() - 1};
@@ -88,25 +74,25 @@ TEST_P(ConvolutionCase, is_the_product_over_windows) {
     input.set_requires_grad();
   }
   Tensor result = convolve(inputs[0], inputs[1], inputs[2]), expected = convolve(exact[0], exact[1], exact[2]);
-  EXPECT_LT(difference(result, expected), near);
+  EXPECT_LT(relative_difference(result, expected), near);
   EXPECT_TRUE(expected.is_contiguous());
   EXPECT_EQ(result.is_contiguous(), !c.last);
   EXPECT_EQ(result.strides()[1] == 1, c.last);
 
   Tensor by = randn(result.sym_sizes()).to(c.dtype);
   Tensors once = gradients(result, inputs, by, true), once_exact = gradients(expected, exact, by.to(kFloat64), true);
-  for (size_t at = 0; at < 3; ++at) EXPECT_LT(difference(once[at], once_exact[at]), near) << at;
+  for (size_t at = 0; at < 3; ++at) EXPECT_LT(relative_difference(once[at], once_exact[at]), near) << at;
   auto energy = [](const Tensors& of) { return (of[0] * of[0]).sum() + (of[1] * of[1]).sum(); };
   Tensors twice = gradients(energy(once), {inputs[0], inputs[1]}),
           twice_exact = gradients(energy(once_exact), {exact[0], exact[1]});
-  for (size_t at = 0; at < 2; ++at) EXPECT_LT(difference(twice[at], twice_exact[at]), near) << at;
+  for (size_t at = 0; at < 2; ++at) EXPECT_LT(relative_difference(twice[at], twice_exact[at]), near) << at;
 
   auto compiled = compile([=](Tensor x, Tensor w, Tensor b) { return relu(convolve(x, w, b)); });
   Tensor faster = compiled(inputs[0], inputs[1], inputs[2]), slower = relu(convolve(inputs[0], inputs[1], inputs[2]));
-  EXPECT_EQ(difference(faster, slower), 0);
+  EXPECT_EQ(relative_difference(faster, slower), 0);
   EXPECT_EQ(str(faster.sym_strides()), str(slower.sym_strides()));
   Tensors from_compiled = gradients(faster, inputs, by), from_eager = gradients(slower, inputs, by);
-  for (size_t at = 0; at < 3; ++at) EXPECT_LT(difference(from_compiled[at], from_eager[at]), near) << at;
+  for (size_t at = 0; at < 3; ++at) EXPECT_LT(relative_difference(from_compiled[at], from_eager[at]), near) << at;
 }
 
 INSTANTIATE_TEST_SUITE_P(Convolution, ConvolutionCase, ::testing::ValuesIn(cases()), name_of);
@@ -116,7 +102,7 @@ TEST(Convolution, without_elements) {
   EXPECT_EQ(str(conv2d(zeros({2, 3, 8, 8}), zeros({0, 3, 3, 3})).sym_sizes()), "[2, 0, 6, 6]");
   // Of no channels, the bias is all there is.
   Tensor bias = tensor({1.0, 2.0}).to(kFloat32), result = conv2d(zeros({1, 0, 4, 4}), zeros({2, 0, 3, 3}), bias);
-  EXPECT_EQ(difference(result, expand(view(bias, {1, 2, 1, 1}), {1, 2, 2, 2})), 0);
+  EXPECT_EQ(relative_difference(result, expand(view(bias, {1, 2, 1, 1}), {1, 2, 2, 2})), 0);
 }
 
 TEST(Convolution, windows_that_lie_outside) {
@@ -124,7 +110,7 @@ TEST(Convolution, windows_that_lie_outside) {
   Tensor x = randn({1, 2, 5, 5}), w = randn({3, 2, 1, 1});
   Tensor result = conv2d(x, w, std::nullopt, {1}, {2});
   EXPECT_EQ(str(result.sym_sizes()), "[1, 3, 9, 9]");
-  EXPECT_LT(difference(result.slice(2, 2, 7).slice(3, 2, 7), conv2d(x, w)), 1e-6);
+  EXPECT_LT(relative_difference(result.slice(2, 2, 7).slice(3, 2, 7), conv2d(x, w)), 1e-6);
   EXPECT_EQ(result.slice(2, 0, 2).abs().max().item<double>(), 0);
 }
 
@@ -134,7 +120,7 @@ TEST(Convolution, one_compile_for_sizes_that_change) {
       compile([=](Tensor x) { return relu(conv2d(x, w, std::nullopt, {2}, {1})); }, {.dynamic = Dynamic::On});
   for (int64_t size : {8, 11, 16, 23}) {
     Tensor x = randn({2, 3, size, size + 1});
-    EXPECT_EQ(difference(compiled(x), relu(conv2d(x, w, std::nullopt, {2}, {1}))), 0) << size;
+    EXPECT_EQ(relative_difference(compiled(x), relu(conv2d(x, w, std::nullopt, {2}, {1}))), 0) << size;
   }
   EXPECT_EQ(compiled.compile_count(), 1);
 }
