@@ -216,8 +216,10 @@ Tensor CompiledNode::unpack(const Primal& primal) const {
 
 std::vector<Tensor> CompiledNode::run_differentiated(const std::vector<Tensor>& gradients, const GradientLevel& level,
                                                      bool history) const {
+  std::shared_ptr<State> next = state_->differentiated(level, history, symbols_);
   std::vector<Tensor> inputs;
-  for (const Primal& primal : primals_) inputs.push_back(unpack(primal));
+  for (size_t at = 0; at < primals_.size(); ++at)
+    inputs.push_back(next->reads[at] ? unpack(primals_[at]) : Tensor());
   for (size_t at = 0; at < junctions_.size(); ++at)
     if (level.junctions[at])
       inputs.push_back(junctions_[at].unpack(name(), [&] {
@@ -226,7 +228,6 @@ std::vector<Tensor> CompiledNode::run_differentiated(const std::vector<Tensor>& 
       }));
   for (size_t at = 0; at < gradients.size(); ++at)
     if (level.given[at]) inputs.push_back(as_traced(gradients[at], at));
-  std::shared_ptr<State> next = state_->differentiated(level, history, symbols_);
   std::vector<Value> computed = run_wrapped(next, inputs, symbols_, draws_);
   std::vector<Tensor> results;
   size_t at = 0;

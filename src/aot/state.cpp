@@ -44,6 +44,11 @@ std::shared_ptr<State> make_state(Program program, const GraphCompiler& compiler
   TENON_LOG(Graph, "forward:\n{}", graph::to_string(state->parts.forward));
   if (!state->joint.tangents.empty()) TENON_LOG(Graph, "backward:\n{}", graph::to_string(state->parts.backward));
   state->forward = compiler(state->parts.forward);
+  if (!state->program.levels.empty()) {
+    state->reads = used_inputs(state->parts.forward);
+    for (size_t at = 0; at < state->joint.read.size(); ++at)
+      if (state->joint.read[at]) state->reads[at] = true;
+  }
   state->known = sym::EnvSnapshot::of(state->joint.graph.env);
   state->serial = autograd::new_kind();
   state->can_be_inlined = can_be_inlined(*state);

@@ -63,7 +63,7 @@ class JointTracer {
     forward_values_ = recorder_.graph().values.size();
     if (records_ && program_.history) run_backward();
     if (program_.levels.empty()) {
-      find_junctions();
+      find_junctions(results);
       find_hoistable(results);
     }
     finish();
@@ -156,13 +156,41 @@ class JointTracer {
       current_origin().module = &node.module;
       autograd::set_grad_enabled(node.grad_enabled);
     };
-    options.made = [&](graph::ValueId id, Tensor& value) { meet(id, value); };
+    const std::set<graph::ValueId> returned = ids_that_may_be_returned();
+    options.made = [&](graph::ValueId id, Tensor& value) {
+      meet(id, value);
+      if (returned.contains(id)) names_.emplace_back(id, value);
+    };
     const std::vector<Tensor> inputs(primals_.begin(),
                                      primals_.begin() + static_cast<ptrdiff_t>(captured_.inputs.size()));
     std::vector<dispatch::Value> results = graph::interpret(captured_, inputs, options);
     seed_before(captured_.nodes.size());
     autograd::set_grad_enabled(records_);
     return results;
+  }
+
+  // Results, and what results are views of: those may be one and the same tensor, as with `flatten` of a vector.
+  std::set<graph::ValueId> ids_that_may_be_returned() const {
+    std::set<graph::ValueId> ids;
+    for (const graph::Argument& output : captured_.outputs)
+      graph::each_reference(output, [&](graph::ValueId id) { ids.insert(id); });
+    for (auto node = captured_.nodes.rbegin(); node != captured_.nodes.rend(); ++node) {
+      const schema::Schema& schema = node->op->schema();
+      bool is_returned = std::any_of(node->outputs.begin(), node->outputs.end(),
+                                     [&](graph::ValueId id) { return ids.contains(id); });
+      if (is_returned && schema.is_view())
+        for (size_t at = 0; at < schema.arguments.size(); ++at)
+          if (schema.arguments[at].alias)
+            graph::each_reference(node->args[at], [&](graph::ValueId id) { ids.insert(id); });
+    }
+    return ids;
+  }
+
+  // A result may have several names in the captured graph. By the first, others are computed from it.
+  graph::ValueId first_name(graph::ValueId id, const Tensor& result) const {
+    for (const auto& [name, tensor] : names_)
+      if (tensor.is(result)) return name;
+    return id;
   }
 
   void seed_before(size_t position) {
@@ -322,7 +350,7 @@ class JointTracer {
 
   // Results of the function's own that nobody writes to. (Of others, gradients have the history of what they were
   // computed from.)
-  void find_junctions() {
+  void find_junctions(const std::vector<dispatch::Value>& results) {
     std::vector<int32_t> made_by(captured_.values.size(), -1);
     for (size_t at = 0; at < captured_.nodes.size(); ++at)
       for (graph::ValueId id : captured_.nodes[at].outputs) made_by[static_cast<size_t>(id)] = static_cast<int32_t>(at);
@@ -331,7 +359,7 @@ class JointTracer {
       const FunctionalSlot& slot = *functional_slot(forward_[output]);
       if (output < joint_.mutated.size() || slot.links > 0 || slot.storage->generation > 0) continue;
       if (joint_.behind[nr].empty() && !joint_.outputs_kept[output]) continue;
-      if (graph::ValueId id = result_with(static_cast<int32_t>(output));
+      if (graph::ValueId id = result_with(static_cast<int32_t>(output), results);
           id != graph::kNoValue && made_by[static_cast<size_t>(id)] >= 0)
         joint_.junctions.push_back({id, static_cast<int32_t>(nr)});
     }
@@ -357,7 +385,7 @@ class JointTracer {
       if (!view || !reached.contains({edge.node.get(), edge.input_nr}) ||
           functional_slot(outer)->storage->generation > 0)
         continue;
-      view->value = *id;
+      view->value = first_name(*id, outer);
       joint_.hoistable.push_back(std::move(*view));
       found.push_back(outer);
     }
@@ -373,14 +401,14 @@ class JointTracer {
   }
 
   // The value of the captured graph that is returned as this forward output.
-  graph::ValueId result_with(int32_t output) const {
+  graph::ValueId result_with(int32_t output, const std::vector<dispatch::Value>& results) const {
     for (size_t at = 0; at < joint_.outputs.size(); ++at) {
       const OutputPlan& plan = joint_.outputs[at];
       bool is_value = plan.kind == OutputPlan::Kind::Value && plan.index == output;
       bool is_remade = plan.kind == OutputPlan::Kind::ViewOfOutput &&
                        joint_.remade[static_cast<size_t>(plan.index)].output == output;
       const auto* id = std::get_if<graph::ValueId>(&captured_.outputs[at]);
-      if (plan.same_as < 0 && (is_value || is_remade) && id) return *id;
+      if (plan.same_as < 0 && (is_value || is_remade) && id) return first_name(*id, results[at].tensor());
     }
     return graph::kNoValue;
   }
@@ -555,6 +583,8 @@ class JointTracer {
     autograd::Edge leaf;
   };
   std::vector<Met> met_;  // junctions, in the order of their inputs
+  // What is returned and what that is a view of, in the order of the program.
+  std::vector<std::pair<graph::ValueId, Tensor>> names_;
   struct Saved {
     Ref<FunctionalStorage> storage;
     int64_t generation;

@@ -123,7 +123,7 @@ Graph without_tangents(const Graph& backward, size_t saved, const std::vector<bo
   return result;
 }
 
-std::vector<bool> drop_unused_inputs(Graph& graph, size_t count) {
+std::vector<bool> used_inputs(const Graph& graph) {
   std::vector<bool> used(graph.values.size());
   auto use = [&](ValueId id) {
     if (id != graph::kNoValue) used[static_cast<size_t>(id)] = true;
@@ -131,10 +131,17 @@ std::vector<bool> drop_unused_inputs(Graph& graph, size_t count) {
   for (const Node& node : graph.nodes) graph::each_reference(node, use);
   for (const graph::Argument& output : graph.outputs)
     if (const auto* id = std::get_if<ValueId>(&output)) use(*id);
+  std::vector<bool> inputs;
+  for (ValueId id : graph.inputs) inputs.push_back(used[static_cast<size_t>(id)]);
+  return inputs;
+}
+
+std::vector<bool> drop_unused_inputs(Graph& graph, size_t count) {
+  const std::vector<bool> used = used_inputs(graph);
   std::vector<bool> kept;
   std::vector<ValueId> inputs;
   for (size_t at = 0; at < graph.inputs.size(); ++at) {
-    bool keep = at >= count || used[static_cast<size_t>(graph.inputs[at])];
+    bool keep = at >= count || used[at];
     if (at < count) kept.push_back(keep);
     if (keep) inputs.push_back(graph.inputs[at]);
   }

@@ -12,6 +12,9 @@ namespace tenon::aot {
 graph::Graph without_tangents(const graph::Graph& backward, size_t saved, const std::vector<bool>& given,
                               const std::vector<bool>& reached);
 
+// By input: whether a node or a result takes it.
+std::vector<bool> used_inputs(const graph::Graph& graph);
+
 // Removes those of the first `count` inputs that nothing reads. Tells which stay.
 std::vector<bool> drop_unused_inputs(graph::Graph& graph, size_t count);
 

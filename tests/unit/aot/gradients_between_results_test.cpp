@@ -39,6 +39,30 @@ TEST(GradientsBetweenResults, what_is_asked_for_twice_is_one_tensor) {
   });
 }
 
+// `flatten` of a vector and `contiguous` of what is contiguous are the tensor itself: what was computed from it before
+// it got its second name was computed from the result.
+TEST(GradientsBetweenResults, a_result_by_its_second_name) {
+  auto view = [](Tensor x) {
+    Tensor row = x.select(0, -1), squares = row * row;
+    return std::tuple(squares, row.flatten());
+  };
+  auto computed = [](Tensor x) {
+    Tensor row = x.select(0, -1).sin(), squares = row * row;
+    return std::tuple(squares, row.contiguous().flatten());
+  };
+  on_all_backends([&](auto&& compiled) {
+    auto gradients = [](auto&& f, int64_t n) {
+      Tensor x = linspace(0.1, 0.9, 2 * n).reshape({2, n}).set_requires_grad();
+      auto [squares, row] = f(x * 1.5f);
+      Tensor first = autograd::grad({squares.sum()}, {row}, {}, true, true)[0];
+      Tensor second = autograd::grad({(first * first).sum()}, {row}, {}, true)[0];
+      return std::vector{first, second, autograd::grad({squares.sum() + row.sum()}, {x})[0]};
+    };
+    both_ways(view, compiled(view), gradients);
+    both_ways(computed, compiled(computed), gradients);
+  });
+}
+
 TEST(GradientsBetweenResults, retained_gradients) {
   on_all_backends([](auto&& compiled) {
     both_ways(chained, compiled(chained), [](auto&& f, int64_t n) {
