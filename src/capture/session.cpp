@@ -639,13 +639,15 @@ void Session::separate(const Tensor& fake) const {
 }
 
 void Session::break_early() {
-  if (segment_ >= early_breaks.size() || !early_breaks[segment_]) return;
-  const EarlyBreak& early = *early_breaks[segment_];
-  if (recorder_->graph().nodes.size() != early.nodes || made_.size() <= early.made) return;
-  Ref<TensorImpl> alive = made_[early.made].first.lock();
-  TENON_CHECK(alive, "[compile] the function no longer does what was captured: a value whose gradient it looked at");
-  const Tensor value[] = {Tensor(std::move(alive))};
-  finish(Resume{}, value, "the gradient of a value is looked at from which others were computed", Keep::Operands);
+  // What comes behind a break may begin with another.
+  while (segment_ < early_breaks.size() && early_breaks[segment_]) {
+    const EarlyBreak& early = *early_breaks[segment_];
+    if (recorder_->graph().nodes.size() != early.nodes || made_.size() <= early.made) return;
+    Ref<TensorImpl> alive = made_[early.made].first.lock();
+    TENON_CHECK(alive, "[compile] the function no longer does what was captured: a value whose gradient it looked at");
+    const Tensor value[] = {Tensor(std::move(alive))};
+    finish(Resume{}, value, "the gradient of a value is looked at from which others were computed", Keep::Operands);
+  }
 }
 
 void Session::break_here(std::string why) { finish(Resume{}, {}, std::move(why)); }

@@ -4,6 +4,8 @@
 
 #include <tenon/autograd/meta.h>
 
+#include <algorithm>
+
 namespace tenon {
 namespace {
 
@@ -204,6 +206,29 @@ TEST_P(EarlyBreaks, a_view_that_was_made_before_its_source_required_grad) {
     EXPECT_FALSE(part.requires_grad());
     EXPECT_TRUE(x.requires_grad() && z.requires_grad());
   }
+}
+
+// Each of several is cut off where it was made, in whatever order they are asked for: a graph may have to end before its
+// first operator. (Such a capture once began anew for ever.)
+TEST_P(EarlyBreaks, gradients_of_several_views_in_any_order) {
+  std::vector<size_t> order{0, 1, 2};
+  do {
+    auto f = [&order](Tensor x) {
+      std::vector<Tensor> views{x.unsqueeze(2), x.reshape({-1}), x.slice(1, 1, 3)};
+      Tensor loss = (views[0] * 3).sum() + views[1].square().sum() + views[2].exp().sum();
+      std::vector<Tensor> gradients(3);
+      for (size_t at : order) gradients[at] = autograd::grad({loss}, {views[at]}, {}, true)[0];
+      return std::tuple(gradients[0], gradients[1], gradients[2]);
+    };
+    auto compiled = compile(f, options());
+    for (int64_t rows : {2, 2, 3}) {
+      Tensor x = (arange(rows * 4, kFloat32) * 0.25f).reshape({rows, 4}).set_requires_grad();
+      auto [a, b, c] = f(x);
+      auto [d, e, g] = compiled(x);
+      EXPECT_TRUE(same_bits(d, a) && same_bits(e, b)) << order[0] << order[1] << order[2];
+      EXPECT_LT(testing::difference(g, c), 1e-6);
+    }
+  } while (std::next_permutation(order.begin(), order.end()));
 }
 
 // What is only read may be one tensor at one call and two at another, also where a new branch is captured.
