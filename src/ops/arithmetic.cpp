@@ -115,19 +115,23 @@ OPS(division) {
       .grad("self", saves(), [](Grad& g) { return zeros_like(g.grad()); });
   op("remainder.Tensor(Tensor self, Tensor other) -> Tensor")
       .pointwise(Promotion::Same, [](Lane x, Lane y) { return mod(x, y); })
+      .rounds_operands()
       .grad("self", saves(), [](Grad& g) { return g.grad(); })
       .grad("other", saves("self", "other"),
             [](Grad& g) { return -g.grad() * floor_divide(g.saved("self"), g.saved("other")); });
   op("remainder.Scalar(Tensor self, Scalar other) -> Tensor")
       .pointwise(Promotion::Same, [](Lane x, Lane y) { return mod(x, y); })
+      .rounds_operands()
       .grad("self", saves(), [](Grad& g) { return g.grad(); });
   op("fmod.Tensor(Tensor self, Tensor other) -> Tensor")
       .pointwise(Promotion::Same, [](Lane x, Lane y) { return rem(x, y); })
+      .rounds_operands()
       .grad("self", saves(), [](Grad& g) { return g.grad(); })
       .grad("other", saves("self", "other"),
             [](Grad& g) { return -g.grad() * trunc(g.saved("self") / g.saved("other")); });
   op("fmod.Scalar(Tensor self, Scalar other) -> Tensor")
       .pointwise(Promotion::Same, [](Lane x, Lane y) { return rem(x, y); })
+      .rounds_operands()
       .grad("self", saves(), [](Grad& g) { return g.grad(); });
   // Towards zero; with no mode it is the quotient.
   op("div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor")
@@ -143,6 +147,7 @@ OPS(division) {
       .grad("other", saves(), [](Grad& g) { return zeros_like(g.grad()); });
   op("atan2(Tensor self, Tensor other) -> Tensor")
       .pointwise(Promotion::ToFloat, [](Lane y, Lane x) { return atan2(y, x); })
+      .rounds_operands()
       .grad("self", saves("self", "other"),
             [](Grad& g) { return g.grad() * by_square(g.saved("other"), g.saved("self"), g.saved("other")); })
       .grad("other", saves("self", "other"),

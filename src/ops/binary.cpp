@@ -65,6 +65,7 @@ OPS(binary) {
       .grad("self", saves(), [](Grad& g) { return g.grad() / g.argument("other").scalar(); });
   op("pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor")
       .pointwise(Promotion::Same, [](Lane x, Lane y) { return pow(x, y); })
+      .rounds_operands()
       .grad("self", saves("self", "exponent"),
             [](Grad& g) {
               Tensor x = g.saved("self"), y = g.saved("exponent");

@@ -126,14 +126,18 @@ bool statically_contiguous(const SymInts& sizes, const SymInts& strides) {
 }  // namespace
 
 // The permutation of an input is kept: dimensions are ordered by the strides of the first input that tells two of them
-// apart, as PyTorch's iterator does; the result is dense in that order.
-SymInts pointwise_strides(const SymInts& sizes, std::span<const Tensor> inputs) {
+// apart, as PyTorch's iterator does; the result is dense in that order. An input that is converted counts as its copy
+// lies: where it is expanded, it tells nothing of an order, but its copy does.
+SymInts pointwise_strides(const SymInts& sizes, std::span<const Tensor> inputs,
+                          const std::vector<bool>& converted) {
   SymInts contiguous = core::contiguous_strides(sizes.span());
   std::vector<std::pair<SymInts, SymInts>> full;  // sizes and strides of inputs, aligned to the output's rank
   bool all_contiguous = true;
-  for (const Tensor& input : inputs) {
+  for (size_t nr = 0; nr < inputs.size(); ++nr) {
+    const Tensor& input = inputs[nr];
     if (input.dim() == 0) continue;
     SymInts in_sizes = input.sym_sizes(), in_strides = input.sym_strides();
+    if (!converted.empty() && converted[nr]) in_strides = pointwise_strides(in_sizes, {&input, 1});
     bool same = in_sizes.size() == sizes.size();
     for (size_t dim = 0; same && dim < sizes.size(); ++dim) same = in_sizes[dim].same(sizes[dim]);
     all_contiguous &= statically_contiguous(in_sizes, in_strides);
@@ -181,6 +185,18 @@ SymInts pointwise_strides(const SymInts& sizes, std::span<const Tensor> inputs) 
 
 namespace {
 
+// By input: whether it is converted to the common dtype before anything else. Conditions and masks are not.
+std::vector<bool> are_converted(const Row& row, const Arguments& arguments, Dtypes dtypes,
+                                const std::vector<Tensor>& inputs) {
+  const Promotion promotion = row.pointwise.promotion;
+  std::vector<bool> converted(inputs.size());
+  if (inputs.size() == 1 || promotion == Promotion::Self || promotion == Promotion::Argument) return converted;
+  Dtype common = promotion == Promotion::Logical ? result_type(arguments) : dtypes.compute;
+  for (size_t at = promotion == Promotion::Branch ? 1 : 0; at < inputs.size(); ++at)
+    converted[at] = inputs[at].dtype() != common;
+  return converted;
+}
+
 TensorMeta infer_pointwise(const Row& row, const Arguments& arguments) {
   std::vector<Tensor> inputs;
   std::vector<SymInts> shapes;
@@ -217,7 +233,8 @@ TensorMeta infer_pointwise(const Row& row, const Arguments& arguments) {
   }
   bool contiguous = arguments.has("memory_format") && !arguments["memory_format"].is_none() &&
                     arguments["memory_format"].str() == "contiguous";
-  SymInts strides = contiguous ? core::contiguous_strides(sizes.span()) : pointwise_strides(sizes, inputs);
+  SymInts strides = contiguous ? core::contiguous_strides(sizes.span())
+                               : pointwise_strides(sizes, inputs, are_converted(row, arguments, dtypes, inputs));
   return {sizes, strides, dtypes.result, device};
 }
 

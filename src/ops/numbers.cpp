@@ -154,12 +154,14 @@ OPS(numbers) {
                    Lane infinite = (abs(x) == kInf) | (abs(y) == kInf);
                    return select(infinite, number(x, kInf), select(high == 0.0, number(x, 0), length));
                  })
+      .rounds_operands()
       .check(check_floats)
       .grad("self", saves("self", "result"), [](Grad& g) { return g.grad() * (g.saved("self") / g.saved("result")); })
       .grad("other", saves("other", "result"),
             [](Grad& g) { return g.grad() * (g.saved("other") / g.saved("result")); });
   op("logaddexp(Tensor self, Tensor other) -> Tensor")
       .pointwise(Promotion::Same, [](Lane x, Lane y) { return log_of_sum(x, y, 1); })
+      .rounds_operands()
       .check(check_floats)
       .no_inplace()
       .grad("self", saves("self", "other"),
@@ -168,6 +170,7 @@ OPS(numbers) {
             [](Grad& g) { return g.grad() / (1 + exp(g.saved("self") - g.saved("other"))); });
   op("logaddexp2(Tensor self, Tensor other) -> Tensor")
       .pointwise(Promotion::Same, [](Lane x, Lane y) { return log_of_sum(x, y, std::numbers::ln2); })
+      .rounds_operands()
       .check(check_floats)
       .no_inplace()
       .grad("self", saves("self", "other"),
@@ -176,6 +179,7 @@ OPS(numbers) {
             [](Grad& g) { return g.grad() / (1 + exp2(g.saved("self") - g.saved("other"))); });
   op("xlogy.Tensor(Tensor self, Tensor other) -> Tensor")
       .pointwise(Promotion::ToFloat, [](Lane x, Lane y) { return x_log_y(x, y); })
+      .rounds_operands()
       .grad("self", saves("self", "other"),
             [](Grad& g) {
               Tensor x = g.saved("self"), y = g.saved("other"), slope = g.grad() * log(y);

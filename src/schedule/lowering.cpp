@@ -354,6 +354,8 @@ Lane Lowering::emit_pointwise(ValueId id, const std::vector<Expr>& index) {
   auto converted = [&](Lane lane, Dtype wanted) {
     return loop::cast(dtypes.compute == kBool && wanted == kUInt8 ? loop::cast(lane, kBool) : lane, wanted);
   };
+  bool rounds = state.row->pointwise.rounds_operands && compute != dtypes.compute && is_floating(dtypes.compute);
+  auto rounded = [&](Lane lane) { return rounds ? loop::cast(lane, dtypes.compute) : lane; };
   std::vector<Lane> lanes;
   for (size_t at = 0; at < node.args.size(); ++at) {
     const schema::Argument& argument = state.row->schema.arguments[at];
@@ -363,12 +365,13 @@ Lane Lowering::emit_pointwise(ValueId id, const std::vector<Expr>& index) {
     if (values[at].is_none())
       lanes.emplace_back();
     else if (!values[at].is_tensor())
-      lanes.push_back(loop::cast(number_lane(node, at, values[at], condition ? kBool : dtypes.compute), wanted));
+      lanes.push_back(
+          loop::cast(rounded(number_lane(node, at, values[at], condition ? kBool : dtypes.compute)), wanted));
     else if (state.row->ignores(argument.name))
       lanes.push_back(builder_.constant(int64_t{0}, wanted));
     else {
       auto input = std::get<ValueId>(node.args[at]);
-      lanes.push_back(converted(emit(input, broadcast_index(input, index)), wanted));
+      lanes.push_back(converted(rounded(emit(input, broadcast_index(input, index))), wanted));
     }
   }
   return loop::cast(state.row->pointwise.body(lanes), dtype_of(id));

@@ -100,6 +100,27 @@ bool is_documented(const Program& program, const Configuration& configuration, c
          (got.call_error.empty() && expected.call_error.find("at least one element") != std::string::npos);
 }
 
+// Where large numbers cancel, what is left of halves is their rounding, which compiled code does less often. It must
+// come about as close as eager does to what float64 gives.
+bool is_rounding(const Program& program, size_t call, const Observation& got, const Observation& expected) {
+  Program widened = program;
+  widened.widened = true;
+  std::vector<Observation> exact = run_eagerly(widened);
+  if (!exact[call].call_error.empty() || !exact[call].gradient_error.empty() ||
+      exact[call].gradients.size() != expected.gradients.size())
+    return false;
+  autograd::NoGrad off;
+  for (size_t at = 0; at < expected.gradients.size(); ++at) {
+    const Tensor &is = got.gradients[at], &should = expected.gradients[at], &truth = exact[call].gradients[at];
+    if (is.defined() != should.defined() || should.defined() != truth.defined()) return false;
+    if (!truth.defined() || truth.numel().plain() == 0) continue;
+    if (str(truth.sym_sizes()) != str(is.sym_sizes())) return false;
+    auto error = [&](const Tensor& tensor) { return (tensor.to(kFloat64) - truth).abs().max().item<double>(); };
+    if (error(is) > 3 * error(should) + 0.1 * truth.abs().max().item<double>()) return false;
+  }
+  return true;
+}
+
 Finding check(const Program& program, const Configuration& configuration, const std::vector<Observation>& expected,
               const std::vector<bool>& lenient) {
   World world;
@@ -115,6 +136,9 @@ Finding check(const Program& program, const Configuration& configuration, const 
     if (refuses && !(got.call_error + got.gradient_error).empty()) return {};
     finding.text = compare(program, got, expected[call], lenient[call]);
     if (finding && is_documented(program, configuration, got, expected[call], finding.text)) return {};
+    if (finding && finding.text.rfind("gradient ", 0) == 0 && rounds_coarsely(program) &&
+        is_rounding(program, call, got, expected[call]))
+      return {};
     if (!finding && call == 0 && configuration.whole && compiled.compile_count() == 0 &&
         expected[call].call_error.empty())
       finding.text = "nothing was compiled";

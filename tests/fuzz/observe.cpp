@@ -43,15 +43,6 @@ std::vector<Seen> look(const World& world, const std::vector<Tensor>& results) {
 }
 
 // How far inexact programs may be apart; the size of what is computed grows with every statement.
-bool rounds_coarsely(const Program& program) {
-  bool half = false;
-  for (const Base& base : program.bases) half |= is_half(base.dtype);
-  each_statement(program.statements, [&](const Statement& statement) {
-    if (statement.kind == Kind::Operation) half |= (operations()[statement.operation].traits & kHalf) != 0;
-  });
-  return half;
-}
-
 std::string compare(const char* when, const Program& program, const std::vector<Seen>& got,
                     const std::vector<Seen>& expected, Against against) {
   double tolerance = rounds_coarsely(program) ? 0.1 : 1e-3;
@@ -244,6 +235,15 @@ std::string compare(const Program& program, const Observation& got, const Observ
     if (!text.empty()) return fmt::format("gradient {}: {}", at, text);
   }
   return "";
+}
+
+bool rounds_coarsely(const Program& program) {
+  bool half = false;
+  for (const Base& base : program.bases) half |= is_half(base.dtype);
+  each_statement(program.statements, [&](const Statement& statement) {
+    if (statement.kind == Kind::Operation) half |= (operations()[statement.operation].traits & kHalf) != 0;
+  });
+  return half;
 }
 
 bool all_finite(const Observation& observation) {

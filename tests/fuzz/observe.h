@@ -41,6 +41,8 @@ bool all_finite(const Observation& observation);
 
 // What eager leaves to see, call by call.
 std::vector<Observation> run_eagerly(const Program& program);
+// Whether something in it is computed in halves.
+bool rounds_coarsely(const Program& program);
 // Whether a difference in the last bits of a function may become large.
 bool amplifies(const Program& program);
 

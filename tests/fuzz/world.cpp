@@ -27,8 +27,12 @@ Tensor make_base(const Program& program, size_t base, size_t call) {
   autograd::NoGrad off;
   bool turned = now.transposed && row.placement == 0;
   auto placement = turned ? test::Placement::Transposed : static_cast<test::Placement>(row.placement);
-  Tensor made = test::make_tensor(base_sizes(row, now.sizes), row.dtype, placement, test::Values::Ordinary,
-                                  program.seed * 1000 + base + 100 * call);
+  auto with = [&](Dtype dtype) {
+    return test::make_tensor(base_sizes(row, now.sizes), dtype, placement, test::Values::Ordinary,
+                             program.seed * 1000 + base + 100 * call);
+  };
+  Tensor made = with(row.dtype);
+  if (program.widened && is_half(row.dtype)) made = with(kFloat64).copy_(made);
   if (now.contents == Contents::Ordinary) return made;
   // All of the memory, whatever the strides.
   int64_t count = made.storage_offset() + core::reach(made.sizes(), made.strides());

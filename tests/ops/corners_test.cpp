@@ -103,6 +103,23 @@ TEST(Corners, FlatteningOneDimensionIsTheTensorItself) {
   EXPECT_FALSE(x.flatten(0, 1).is(x));
 }
 
+// A number is rounded like the halves that it is compared with, or divides; what adds or multiplies takes it as it is.
+TEST(Corners, NumbersBesideHalves) {
+  auto check = [](auto function, const std::vector<double>& expected) {
+    Tensor x = tensor({0.2001953125f, 33.25f, -4.5f}).to(kBFloat16);
+    EXPECT_EQ(values(function(x)), expected);
+    EXPECT_EQ(values(compile(function)(x)), expected);
+  };
+  check([](Tensor x) { return x == 0.2; }, {1, 0, 0});
+  check([](Tensor x) { return x > 0.2; }, {0, 1, 0});
+  check([](Tensor x) { return x >= tensor(0.2); }, {1, 1, 0});
+  check([](Tensor x) { return remainder(x, 0.3); }, {0.2001953125, 0.1640625, 0.01171875});
+  check([](Tensor x) { return fmod(x, tensor(0.3f)); }, {0.2001953125, 0.1640625, -0.2890625});
+  check([](Tensor x) { return pow(x.abs(), tensor(0.3f)); }, {0.6171875, 2.875, 1.5703125});
+  check([](Tensor x) { return atan2(x, tensor(0.3f)); }, {0.5859375, 1.5625, -1.5078125});
+  check([](Tensor x) { return x * 0.3; }, {0.06005859375, 10, -1.3515625});
+}
+
 TEST(Corners, RangesOfWholeNumbers) {
   EXPECT_EQ(values(arange(0, 3.1, 1, kInt64)), (std::vector<double>{0, 1, 2}));
   EXPECT_EQ(values(arange(0, 3.1, 1, kInt32)), (std::vector<double>{0, 1, 2, 3}));

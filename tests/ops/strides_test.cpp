@@ -35,6 +35,7 @@ std::array<Ints, 4> always(const Ints& strides) { return {strides, strides, stri
 std::array<Ints, 4> kept() { return {Ints{1, 15, 3}, Ints{20, 1, 4}, Ints{20, 5, 1}, Ints{20, 5, 1}}; }
 
 Tensor zeros_like_input() { return zeros({3, 4, 5}); }
+Tensor turned(Dtype dtype) { return zeros({5, 4, 3}, dtype).permute({2, 1, 0}); }
 Tensor some_index() { return tensor({0, 2, 1}); }
 
 std::vector<Row> rows() {
@@ -42,6 +43,15 @@ std::vector<Row> rows() {
   return {
       {"softmax", [](const Tensor& x) { return softmax(x, 1); }, always(plain)},
       {"log_softmax", [](const Tensor& x) { return log_softmax(x, -1); }, always(plain)},
+      {"sub", [](const Tensor& x) { return x - turned(kFloat32); }, {kept()[0], kept()[1], plain, {1, 15, 3}}},
+      {"sub of another dtype", [](const Tensor& x) { return x - turned(kFloat64); }, kept()},
+      {"lt of another dtype", [](const Tensor& x) { return x < turned(kFloat64); }, kept()},
+      {"where, by a condition that is not converted",
+       [](const Tensor& x) {
+         Tensor condition = zeros({1, 4, 5}, kBool).expand({3, 4, 5});
+         return where(condition, turned(kFloat32), x.to(kFloat64));
+       },
+       always({1, 15, 3})},
       {"flip", [](const Tensor& x) { return flip(x, {0, 2}); }, kept()},
       {"roll", [](const Tensor& x) { return roll(x, {1}, {1}); }, always(plain)},
       {"index_select", [](const Tensor& x) { return index_select(x, 1, some_index()); }, always({15, 5, 1})},

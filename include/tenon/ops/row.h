@@ -51,6 +51,8 @@ struct PointwiseRule {
   Promotion promotion = Promotion::Same;
   std::function<Lane(std::span<const Lane>)> body;  // one lane per lane argument, in schema order
   size_t lanes = 0;                                 // how many `body` takes
+  // Halves are computed as float: whether numbers and tensors of other dtypes are halves first, or as exact as they come.
+  bool rounds_operands = false;
 };
 
 struct ReductionRule {
@@ -200,7 +202,9 @@ bool is_lane(const schema::Argument& argument);
 SymInts broadcast(std::span<const SymInts> shapes, std::string_view op_name);
 
 // Strides of a result computed element by element from these inputs: dense, in the order of their dimensions in memory.
-SymInts pointwise_strides(const SymInts& sizes, std::span<const Tensor> inputs);
+// `converted`: by input, whether it is converted to another dtype first.
+SymInts pointwise_strides(const SymInts& sizes, std::span<const Tensor> inputs,
+                          const std::vector<bool>& converted = {});
 
 // Metadata of the outputs of a non-view, non-composite row.
 std::vector<TensorMeta> infer(const Row& row, const Arguments& arguments);

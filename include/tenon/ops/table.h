@@ -33,7 +33,12 @@ class RowBuilder {
   RowBuilder&& pointwise(Promotion promotion, Body body) && {
     row_->kind = Kind::Pointwise;
     row_->pointwise.promotion = promotion;
+    row_->pointwise.rounds_operands = promotion == Promotion::Compare;
     set_body(std::move(body), &Body::operator());
+    return std::move(*this);
+  }
+  RowBuilder&& rounds_operands() && {
+    row_->pointwise.rounds_operands = true;
     return std::move(*this);
   }
   RowBuilder&& reduce(loop::ReduceKind kind, Dtype (*result)(Dtype) = nullptr) && {
