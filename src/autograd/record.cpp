@@ -39,23 +39,35 @@ bool any_argument_flows(const Call& call) {
   return any;
 }
 
-// Where no argument requires grad there is nothing to record; the kernel may differentiate what it computes itself.
-void run_unrecorded(Call& call) {
-  dispatch::ExcludeKeys above(kAutogradAndAbove - KeySet{DispatchKey::Autograd});
-  dispatch::redispatch(call, call.keys.below(DispatchKey::Autograd));
+bool is_argument(const Tensor& result, std::span<const Value> arguments) {
+  bool same = false;
+  for (const Value& value : arguments)
+    value.each_tensor([&](const Tensor& tensor) { same = same || tensor.is(result); });
+  return same;
+}
+
+// An operator that is not in the table, and brings no kernel for this layer, has no gradient. Its kernel may
+// differentiate what it computes itself; what comes of that in its results ends there, so that eager and compiled, which
+// sees one operator, agree. (What it writes to, or gives views of, is the caller's: there nothing may be recorded.)
+void run_without_gradient(Call& call) {
+  bool flows = any_argument_flows(call);
+  if (flows && !call.op.schema().is_functional()) return run_below(call);
+  {
+    dispatch::ExcludeKeys above(kAutogradAndAbove - KeySet{DispatchKey::Autograd});
+    dispatch::redispatch(call, call.keys.below(DispatchKey::Autograd));
+  }
+  if (!flows) return;
+  for (Value& result : call.results)
+    result = result.map_tensors([&](const Tensor& tensor) {
+      bool recorded = tensor.defined() && grad_fn(tensor) && !is_argument(tensor, call.args);
+      return recorded ? tensor.detach() : tensor;
+    });
 }
 
 bool carries_gradient(const ops::Row& row, size_t result) {
   return std::none_of(row.not_differentiable.begin(), row.not_differentiable.end(), [&](const std::string& name) {
     return result_index(row.schema, name) == static_cast<int>(result);
   });
-}
-
-bool is_argument(const Tensor& result, std::span<const Value> arguments) {
-  bool same = false;
-  for (const Value& value : arguments)
-    value.each_tensor([&](const Tensor& tensor) { same = same || tensor.is(result); });
-  return same;
 }
 
 void attach_results(Call& call, const ops::Row& row, const Ref<RowNode>& node) {
@@ -152,8 +164,7 @@ void record_inplace(Call& call, const ops::Row& row, size_t written) {
 
 void autograd_layer(Call& call) {
   const ops::Row* row = ops::row_of(call.op);
-  // An operator that is not in the table brings its own kernel for this layer, or has no gradient.
-  if (!row) return any_argument_flows(call) ? run_below(call) : run_unrecorded(call);
+  if (!row) return run_without_gradient(call);
   Operation numbered;
   if (!grad_enabled()) return row->kind == ops::Kind::View ? view_without_grad(call, *row) : run_below(call);
   if (row->kind == ops::Kind::View) return record_view(call, *row);

@@ -2,6 +2,7 @@
 
 #include "autograd/recorded_call.h"
 #include "core/erased.h"
+#include "dispatch/inside_kernel.h"
 #include "outside.h"
 
 #include <tenon/autograd/grad_mode.h>
@@ -306,6 +307,8 @@ void Session::record_call(dispatch::Call& call) {
   for (const Value& arg : call.args)
     args.push_back(arg.map_tensors([&](const Tensor& tensor) { return stand_in(tensor); }));
   {
+    std::optional<dispatch::InsideKernel> kernel;
+    if (!is_row) kernel.emplace();
     dispatch::ExcludeKeys below(KeySet{DispatchKey::Capture});
     try {
       call.results = dispatch::call_boxed(call.op, args);

@@ -1,3 +1,5 @@
+#include "dispatch/inside_kernel.h"
+
 #include <tenon/core/draws.h>
 #include <tenon/core/given_up.h>
 #include <tenon/core/random.h>
@@ -85,6 +87,7 @@ class Interpreter {
     for (const Argument& argument : node.args) args.push_back(resolve(argument));
     std::optional<NumberedDraws> numbered;
     if (node.draw >= 0) numbered.emplace(node.draw);
+    dispatch::AsInEager kernel(*node.op);
     dispatch::Results results =
         node.binds.empty() || !symbols_.empty() ? dispatch::call_boxed(*node.op, args) : call_again(node, args);
     size_t at = 0;

@@ -1,3 +1,4 @@
+#include "dispatch/inside_kernel.h"
 #include "support/thread_context.h"
 
 #include <tenon/graph/trace.h>
@@ -19,7 +20,10 @@ void record_call(dispatch::Call& call) {
     (*parts)(call);
     return;
   }
-  dispatch::redispatch(call, call.keys.below(DispatchKey::Trace));
+  {
+    dispatch::InsideKernel kernel;
+    dispatch::redispatch(call, call.keys.below(DispatchKey::Trace));
+  }
   Node& node = mode->recorder().record(call.op, call.args, call.results);
   if (!mode->origin) return;
   node.sequence = mode->origin->sequence;

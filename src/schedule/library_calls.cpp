@@ -1,4 +1,5 @@
 #include "library_calls.h"
+#include "dispatch/inside_kernel.h"
 
 #include <tenon/kernels/matmul.h>
 
@@ -84,6 +85,7 @@ LibraryCall custom_call(const Node& node) {
   return [node](std::span<const Tensor> inputs, std::span<Tensor> outputs, std::span<const int64_t> integers) {
     dispatch::Values values = fill(node, inputs, integers);
     dispatch::ExcludeKeys below(KeySet{DispatchKey::Autograd, DispatchKey::ADInplaceOrView, DispatchKey::Capture});
+    dispatch::AsInEager kernel(*node.op);
     dispatch::Results results = dispatch::call_boxed(*node.op, values);
     // Tensors first, then the numbers, as tensors of one element.
     const size_t tensors = node.outputs.size();

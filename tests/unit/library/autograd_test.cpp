@@ -1,5 +1,6 @@
 // Formulas of custom operators: lists, optional tensors, several results, and what is refused.
 #include <tenon/library/custom_op.h>
+#include <tenon/opcheck/opcheck.h>
 #include <tenon/tenon.h>
 
 #include <gmock/gmock.h>
@@ -153,6 +154,41 @@ TEST(CustomOp, a_kernel_differentiates) {
   EXPECT_FALSE(slope(x).requires_grad());
   NoGrad off;
   EXPECT_EQ(values(slope(x)), (std::vector<double>{3, 12}));
+}
+
+// The same under `compile`, whichever key the kernel has, and whether or not an argument requires grad: the operator has
+// no gradient, also where what its kernel calls has one.
+TEST(CustomOp, a_kernel_differentiates_within_a_compiled_function) {
+  dispatch::Library lib("formula_test");
+  lib.def("pull(Tensor x, float k) -> Tensor");
+  lib.def("everywhere(Tensor x, float k) -> Tensor");
+  auto pull = [](const Tensor& x, double k) {
+    EnableGrad on;
+    Tensor at = x.detach().set_requires_grad();
+    return x.sin() - autograd::grad({(at.square() * k + at.cos()).sum()}, {at})[0];
+  };
+  lib.impl("pull", pull, dispatch::KernelKey::CPU);
+  lib.impl("everywhere", pull, dispatch::KernelKey::CompositeExplicitAutograd);
+  library::register_fake("formula_test::pull", [](const Tensor& x, double) { return empty_like(x); }, &lib);
+  for (const char* name : {"formula_test::pull", "formula_test::everywhere"}) {
+    auto f = [name](const Tensor& x) {
+      return dispatch::call_by_name(name, {dispatch::Value(x * 2), dispatch::Value(0.5)})[0].take_tensor() + x;
+    };
+    for (const char* backend : {"inductor", "aot_eager", "eager"}) {
+      auto compiled = compile(f, {.fullgraph = true, .backend = backend});
+      for (int64_t n : {3, 5, 3}) {
+        Tensor x = linspace(0, 1, n), y = x.clone().set_requires_grad();
+        EXPECT_EQ(values(compiled(x)), values(f(x))) << name << " " << backend;
+        Tensor result = compiled(y);
+        EXPECT_EQ(values(result), values(f(y))) << name << " " << backend;
+        EXPECT_EQ(values(autograd::grad({result.sum()}, {y})[0]), std::vector<double>(static_cast<size_t>(n), 1.0));
+      }
+    }
+    EXPECT_FALSE(dispatch::call_by_name(name, {dispatch::Value(ones({2}).set_requires_grad()), dispatch::Value(0.5)})[0]
+                     .tensor()
+                     .requires_grad());
+    library::opcheck(name, {dispatch::Value(linspace(0, 1, 4)), dispatch::Value(0.5)});
+  }
 }
 
 TEST(CustomOp, a_removed_one_raises) {
