@@ -218,8 +218,7 @@ std::vector<Tensor> CompiledNode::run_differentiated(const std::vector<Tensor>& 
                                                      bool history) const {
   std::shared_ptr<State> next = state_->differentiated(level, history, symbols_);
   std::vector<Tensor> inputs;
-  for (size_t at = 0; at < primals_.size(); ++at)
-    inputs.push_back(next->reads[at] ? unpack(primals_[at]) : Tensor());
+  for (size_t at = 0; at < primals_.size(); ++at) inputs.push_back(next->reads[at] ? unpack(primals_[at]) : Tensor());
   for (size_t at = 0; at < junctions_.size(); ++at)
     if (level.junctions[at])
       inputs.push_back(junctions_[at].unpack(name(), [&] {

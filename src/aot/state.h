@@ -20,7 +20,8 @@ struct State {
   uint64_t serial = 0;          // never that of another
   bool can_be_inlined = false;  // backward is a graph that can become a part of another one
   GraphFunction forward;
-  std::vector<bool> reads;  // by input, of a program that computes gradients: it, or a derivative of it, takes its value
+  std::vector<bool>
+      reads;  // by input, of a program that computes gradients: it, or a derivative of it, takes its value
 
   // A backward graph; compiled at its first use.
   struct Backward {

@@ -176,8 +176,8 @@ class JointTracer {
       graph::each_reference(output, [&](graph::ValueId id) { ids.insert(id); });
     for (auto node = captured_.nodes.rbegin(); node != captured_.nodes.rend(); ++node) {
       const schema::Schema& schema = node->op->schema();
-      bool is_returned = std::any_of(node->outputs.begin(), node->outputs.end(),
-                                     [&](graph::ValueId id) { return ids.contains(id); });
+      bool is_returned =
+          std::any_of(node->outputs.begin(), node->outputs.end(), [&](graph::ValueId id) { return ids.contains(id); });
       if (is_returned && schema.is_view())
         for (size_t at = 0; at < schema.arguments.size(); ++at)
           if (schema.arguments[at].alias)

@@ -47,8 +47,9 @@ bool is_argument(const Tensor& result, std::span<const Value> arguments) {
 }
 
 // An operator that is not in the table, and brings no kernel for this layer, has no gradient. Its kernel may
-// differentiate what it computes itself; what comes of that in its results ends there, so that eager and compiled, which
-// sees one operator, agree. (What it writes to, or gives views of, is the caller's: there nothing may be recorded.)
+// differentiate what it computes itself; what comes of that in its results ends there, so that eager and compiled,
+// which sees one operator, agree. (What it writes to, or gives views of, is the caller's: there nothing may be
+// recorded.)
 void run_without_gradient(Call& call) {
   bool flows = any_argument_flows(call);
   if (flows && !call.op.schema().is_functional()) return run_below(call);

@@ -30,8 +30,8 @@ class InsideKernel {
   support::SwapContext context_;
 };
 
-// For real, as a step of a graph that runs below autograd: a kernel without a gradient of its own may differentiate what
-// it computes, as it may in eager. (Autograd's layer makes sure that nothing of it gets out.)
+// For real, as a step of a graph that runs below autograd: a kernel without a gradient of its own may differentiate
+// what it computes, as it may in eager. (Autograd's layer makes sure that nothing of it gets out.)
 class AsInEager {
  public:
   explicit AsInEager(const Operator& op) : before_(thread_keys()) {

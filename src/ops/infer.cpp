@@ -128,8 +128,7 @@ bool statically_contiguous(const SymInts& sizes, const SymInts& strides) {
 // The permutation of an input is kept: dimensions are ordered by the strides of the first input that tells two of them
 // apart, as PyTorch's iterator does; the result is dense in that order. An input that is converted counts as its copy
 // lies: where it is expanded, it tells nothing of an order, but its copy does.
-SymInts pointwise_strides(const SymInts& sizes, std::span<const Tensor> inputs,
-                          const std::vector<bool>& converted) {
+SymInts pointwise_strides(const SymInts& sizes, std::span<const Tensor> inputs, const std::vector<bool>& converted) {
   SymInts contiguous = core::contiguous_strides(sizes.span());
   std::vector<std::pair<SymInts, SymInts>> full;  // sizes and strides of inputs, aligned to the output's rank
   bool all_contiguous = true;

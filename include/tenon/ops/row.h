@@ -51,7 +51,8 @@ struct PointwiseRule {
   Promotion promotion = Promotion::Same;
   std::function<Lane(std::span<const Lane>)> body;  // one lane per lane argument, in schema order
   size_t lanes = 0;                                 // how many `body` takes
-  // Halves are computed as float: whether numbers and tensors of other dtypes are halves first, or as exact as they come.
+  // Halves are computed as float: whether numbers and tensors of other dtypes are halves first, or as exact as they
+  // come.
   bool rounds_operands = false;
 };
 

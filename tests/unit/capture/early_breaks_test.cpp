@@ -208,8 +208,8 @@ TEST_P(EarlyBreaks, a_view_that_was_made_before_its_source_required_grad) {
   }
 }
 
-// Each of several is cut off where it was made, in whatever order they are asked for: a graph may have to end before its
-// first operator. (Such a capture once began anew for ever.)
+// Each of several is cut off where it was made, in whatever order they are asked for: a graph may have to end before
+// its first operator. (Such a capture once began anew for ever.)
 TEST_P(EarlyBreaks, gradients_of_several_views_in_any_order) {
   std::vector<size_t> order{0, 1, 2};
   do {

@@ -156,8 +156,8 @@ TEST(CustomOp, a_kernel_differentiates) {
   EXPECT_EQ(values(slope(x)), (std::vector<double>{3, 12}));
 }
 
-// The same under `compile`, whichever key the kernel has, and whether or not an argument requires grad: the operator has
-// no gradient, also where what its kernel calls has one.
+// The same under `compile`, whichever key the kernel has, and whether or not an argument requires grad: the operator
+// has no gradient, also where what its kernel calls has one.
 TEST(CustomOp, a_kernel_differentiates_within_a_compiled_function) {
   dispatch::Library lib("formula_test");
   lib.def("pull(Tensor x, float k) -> Tensor");
