@@ -26,6 +26,15 @@ bool can_be_inlined(const State& state) {
          std::all_of(nodes.begin(), nodes.end(), [](const graph::Node& node) { return node.binds.empty(); });
 }
 
+// Whether results and their gradients have the same places.
+bool same_places(const JointGraph& a, const JointGraph& b) {
+  auto same = [](const OutputPlan& one, const OutputPlan& other) {
+    return one.kind == other.kind && one.index == other.index && one.same_as == other.same_as;
+  };
+  return a.tangents == b.tangents && a.gradients == b.gradients &&
+         std::equal(a.outputs.begin(), a.outputs.end(), b.outputs.begin(), b.outputs.end(), same);
+}
+
 }  // namespace
 
 std::shared_ptr<State> make_state(Program program, const GraphCompiler& compiler, bool refuse_double_backward) {
@@ -58,7 +67,8 @@ std::shared_ptr<State> make_state(Program program, const GraphCompiler& compiler
 // A formula of the user's is given zeros for a gradient that is missing; an operator of the table is not run for it.
 // What comes of it is found out as eager does.
 std::vector<bool> State::reached_from(const std::vector<bool>& given, std::span<const int64_t> symbols) const {
-  sym::EnvCopy copy(known, symbols, graph::bound_symbols(program.captured, true));
+  // Numbers from data are as unknown as they were, or are not: what is decided of them decides what is a view.
+  sym::EnvCopy copy(known, symbols, graph::bound_symbols(program.captured, !program.levels.empty()));
   Program partial = program;
   partial.captured = graph::in_copy(program.captured, copy);
   partial.given_tangents = given;
@@ -111,6 +121,16 @@ std::shared_ptr<GraphFunction> State::compiled(Backward& backward, std::span<con
       [&] { return std::make_shared<GraphFunction>(interpreted(backward.graph)); });
 }
 
+// Whether the program does in the copy what it did when it was traced.
+bool State::are_places_kept(const sym::EnvCopy& copy) const {
+  if (graph::bound_symbols(program.captured, true).empty()) return true;
+  Program again = program;
+  again.captured = graph::in_copy(program.captured, copy);
+  again.are_remade = joint.are_remade;
+  support::SwapContext apart(support::ThreadContext{});
+  return same_places(trace_joint(again), joint);
+}
+
 std::shared_ptr<State> State::differentiated(const GradientLevel& level, bool history,
                                              std::span<const int64_t> symbols) {
   Variants<State>* variants = nullptr;
@@ -120,7 +140,7 @@ std::shared_ptr<State> State::differentiated(const GradientLevel& level, bool hi
     if (!found) found = std::make_unique<Variants<State>>();
     variants = found.get();
   }
-  auto make = [&](const sym::EnvCopy& copy, const GraphCompiler& with) {
+  auto make_in = [&](const sym::EnvCopy& copy, const GraphCompiler& with) {
     Program next = program;
     next.captured = graph::in_copy(program.captured, copy);
     if (next.levels.empty())
@@ -131,6 +151,15 @@ std::shared_ptr<State> State::differentiated(const GradientLevel& level, bool hi
     next.history = history;
     next.given_draws = joint.forward_draws;
     return make_state(std::move(next), with, refuse_double_backward);
+  };
+  // What numbers from data were is known by now. Where that makes another thing of a result (`contiguous()` gives the
+  // tensor itself, if there is one element), they are unknown once more.
+  auto make = [&](const sym::EnvCopy& copy, const GraphCompiler& with) {
+    if (are_places_kept(copy)) return make_in(copy, with);
+    sym::EnvCopy unknown(known, symbols, graph::bound_symbols(program.captured, false));
+    std::shared_ptr<State> made = make_in(unknown, with);
+    for (sym::Expr condition : unknown.conditions()) (void)copy.env()->decide(copy(condition));
+    return made;
   };
   return variants->find(
       known, program.captured, true, symbols, [&](const sym::EnvCopy& copy) { return make(copy, compiler); },

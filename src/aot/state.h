@@ -41,6 +41,7 @@ struct State {
  private:
   // By gradient: whether eager computes one, be it zeros, if these tangents have a value.
   std::vector<bool> reached_from(const std::vector<bool>& given, std::span<const int64_t> symbols) const;
+  bool are_places_kept(const sym::EnvCopy& copy) const;
 
   std::mutex mutex_;
   std::map<std::vector<bool>, std::unique_ptr<Backward>> backward_;  // by which tangents are given

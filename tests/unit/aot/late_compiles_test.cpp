@@ -67,6 +67,34 @@ TEST(LateCompiles, a_size_from_data_that_must_agree_with_a_later_one) {
   }
 }
 
+// With one element, or none, `contiguous()` of an expanded row is the row itself in eager; compiled code has made a copy
+// before it knows. Whoever is asked for a gradient must not find out and mistake one result for another.
+TEST(LateCompiles, a_copy_that_would_not_have_been_needed) {
+  auto f = [](Tensor x) {
+    SymInt many = (x > 0).sum().item<SymInt>();
+    Tensor row = x.slice(0, 0, 1).expand({many});
+    return std::tuple(x.exp(), row.contiguous(), x.sin());
+  };
+  for (const char* backend : {"inductor", "aot_eager"})
+    for (std::vector<int> calls : {std::vector{3, 1, 0, 1, 4}, std::vector{1, 0, 3}, std::vector{0, 3}}) {
+      auto compiled = compile(f, {.backend = backend, .capture_scalar_outputs = true});
+      for (int positive : calls) {
+        auto slopes = [&](auto&& function, size_t of) {
+          Tensor x = (arange(5).to(kFloat64) - (4.5 - positive)).set_requires_grad();
+          auto [a, b, c] = function(x);
+          Tensor asked[] = {a, b.square(), c};
+          Tensor first = autograd::grad({asked[of].sum()}, {x}, {}, true, true)[0];
+          return std::vector{first.detach(), autograd::grad({first.square().sum()}, {x})[0]};
+        };
+        for (size_t of : {1, 0, 2}) {
+          std::vector<Tensor> got = slopes(compiled, of), expected = slopes(f, of);
+          for (size_t at = 0; at < 2; ++at)
+            EXPECT_LT(difference(got[at], expected[at]), 1e-12) << backend << " " << positive << " " << of;
+        }
+      }
+    }
+}
+
 TEST(LateCompiles, nonzero_rows) {
   auto function = [](Tensor x, Tensor mask) {
     Tensor rows = mask.nonzero().squeeze(1);
