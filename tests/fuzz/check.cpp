@@ -83,6 +83,8 @@ bool is_documented(const Program& program, const Configuration& configuration, c
   if (says(got.gradient_error, "[register_hook] a hook is set on a result of CompiledFunctionBackward")) return true;
   if (says(got.call_error, "a view of a leaf that requires grad is being used in an in-place operation")) return true;
   if (says(got.call_error, "[set_requires_grad]")) return true;
+  if (says(got.call_error, "does not require grad") && has(program, Kind::RequiresGrad) && writes_in_place(program))
+    return true;
   if (says(difference, ": requires_grad is ") && has(program, Kind::RequiresGrad) && writes_in_place(program))
     return true;
   if (has_closures(program) && says(got.call_error, "the function no longer does what was captured")) return true;
@@ -97,11 +99,12 @@ bool is_documented(const Program& program, const Configuration& configuration, c
   return difference.find(" has strides [") != std::string::npos || difference.rfind("the version of base", 0) == 0 ||
          difference.find("shares its memory with") != std::string::npos ||
          says(got.call_error, "cannot be viewed as") ||
+         says(got.call_error, "more than one element of the written-to tensor refers to a single memory location") ||
          (got.call_error.empty() && expected.call_error.find("at least one element") != std::string::npos);
 }
 
-// Where large numbers cancel, what is left of halves is their rounding, which compiled code does less often. It must
-// come about as close as eager does to what float64 gives.
+// Where large numbers cancel, what is left is their rounding, which compiled code does less often. It must come about
+// as close as eager does to what float64 gives.
 bool is_rounding(const Program& program, size_t call, const Observation& got, const Observation& expected) {
   Program widened = program;
   widened.widened = true;
@@ -116,7 +119,8 @@ bool is_rounding(const Program& program, size_t call, const Observation& got, co
     if (!truth.defined() || truth.numel().plain() == 0) continue;
     if (str(truth.sym_sizes()) != str(is.sym_sizes())) return false;
     auto error = [&](const Tensor& tensor) { return (tensor.to(kFloat64) - truth).abs().max().item<double>(); };
-    if (error(is) > 3 * error(should) + 0.1 * truth.abs().max().item<double>()) return false;
+    double near = rounds_coarsely(program) ? 0.1 : 1e-3;
+    if (error(is) > 10 * error(should) + near * truth.abs().max().item<double>()) return false;
   }
   return true;
 }
@@ -136,8 +140,7 @@ Finding check(const Program& program, const Configuration& configuration, const 
     if (refuses && !(got.call_error + got.gradient_error).empty()) return {};
     finding.text = compare(program, got, expected[call], lenient[call]);
     if (finding && is_documented(program, configuration, got, expected[call], finding.text)) return {};
-    if (finding && finding.text.rfind("gradient ", 0) == 0 && rounds_coarsely(program) &&
-        is_rounding(program, call, got, expected[call]))
+    if (finding && finding.text.rfind("gradient ", 0) == 0 && is_rounding(program, call, got, expected[call]))
       return {};
     if (!finding && call == 0 && configuration.whole && compiled.compile_count() == 0 &&
         expected[call].call_error.empty())

@@ -82,7 +82,9 @@ void Machine::run(const Statement& statement, std::vector<Tensor>& values) {
       const Operation& operation = operations()[statement.operation];
       // Eager goes first, and leaves out what is undefined.
       if (plain_) check_write(operation, operand(0), operand(statement.operands.size() - 1));
-      set(0, operation.run(operand(0), operand(statement.operands.size() - 1), statement.n));
+      Tensor result = operation.run(operand(0), operand(statement.operands.size() - 1), statement.n);
+      bool widens = program_.widened && result.defined() && is_half(result.dtype());
+      set(0, widens ? result.to(kFloat64) : std::move(result));
       break;
     }
     case Kind::GradMode: autograd::set_grad_enabled(statement.n != 0); break;

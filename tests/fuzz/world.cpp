@@ -32,7 +32,7 @@ Tensor make_base(const Program& program, size_t base, size_t call) {
                              program.seed * 1000 + base + 100 * call);
   };
   Tensor made = with(row.dtype);
-  if (program.widened && is_half(row.dtype)) made = with(kFloat64).copy_(made);
+  if (program.widened && is_floating(row.dtype)) made = with(kFloat64).copy_(made);
   if (now.contents == Contents::Ordinary) return made;
   // All of the memory, whatever the strides.
   int64_t count = made.storage_offset() + core::reach(made.sizes(), made.strides());

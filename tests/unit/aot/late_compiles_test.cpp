@@ -67,8 +67,8 @@ TEST(LateCompiles, a_size_from_data_that_must_agree_with_a_later_one) {
   }
 }
 
-// With one element, or none, `contiguous()` of an expanded row is the row itself in eager; compiled code has made a copy
-// before it knows. Whoever is asked for a gradient must not find out and mistake one result for another.
+// With one element, or none, `contiguous()` of an expanded row is the row itself in eager; compiled code has made a
+// copy before it knows. Whoever is asked for a gradient must not find out and mistake one result for another.
 TEST(LateCompiles, a_copy_that_would_not_have_been_needed) {
   auto f = [](Tensor x) {
     SymInt many = (x > 0).sum().item<SymInt>();
