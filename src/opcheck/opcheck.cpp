@@ -79,6 +79,8 @@ std::string Report::str() const {
   return text;
 }
 
+std::ostream& operator<<(std::ostream& out, const Report& report) { return out << report.str(); }
+
 Subject::Subject(std::string_view name) {
   if (Operator* found = dispatch::find_operator_or_null(name)) {
     op_ = dispatch::OperatorRef(found);

@@ -16,6 +16,7 @@
 #include <tenon/dispatch/call.h>
 
 #include <array>
+#include <concepts>
 #include <map>
 #include <optional>
 #include <string>
@@ -85,11 +86,15 @@ template <typename T>
 inline constexpr bool is_number_argument =
     std::is_same_v<T, SymInt> || std::is_same_v<T, SymFloat> || std::is_same_v<T, Scalar>;
 
+// A tensor, or another face of one (`at::Tensor`).
+template <typename T>
+concept TensorLike = std::derived_from<T, Tensor> && std::constructible_from<T, Tensor>;
+
 // ---- Arguments ----------------------------------------------------------------------------------------------------
 
 template <typename T>
 void flatten_argument(const T& value, FlatArguments& flat) {
-  if constexpr (std::is_same_v<T, Tensor>) {
+  if constexpr (TensorLike<T>) {
     flat.tensors.push_back(value);
   } else if constexpr (std::is_same_v<T, SymInt>) {
     flat.numbers.push_back(dispatch::Value(value).own());  // inside a capture it may be a symbol
@@ -141,8 +146,8 @@ void flatten_argument(const T& value, FlatArguments& flat) {
 
 template <typename T>
 T rebuild_argument(const T& value, Supply& supply) {
-  if constexpr (std::is_same_v<T, Tensor>) {
-    return supply.tensor();
+  if constexpr (TensorLike<T>) {
+    return T(supply.tensor());
   } else if constexpr (std::is_same_v<T, SymInt>) {
     return supply.number().sym_int();
   } else if constexpr (std::is_same_v<T, SymFloat>) {
@@ -211,8 +216,8 @@ void flatten_result(const R& result, std::vector<dispatch::Value>& flat) {
     Described<R>::fields(result, [&](const auto&... field) { (flatten_result(field, flat), ...); });
   } else if constexpr (TupleLike<R>) {
     std::apply([&](const auto&... each) { (flatten_result(each, flat), ...); }, result);
-  } else if constexpr (std::is_same_v<R, Tensor>) {
-    flat.push_back(dispatch::Value(Tensor(result)));
+  } else if constexpr (TensorLike<R>) {
+    flat.push_back(dispatch::Value(static_cast<const Tensor&>(result)).own());
   } else if constexpr (std::is_floating_point_v<R>) {
     flat.push_back(dispatch::Value(static_cast<double>(result)));
   } else if constexpr (std::is_convertible_v<const R&, std::string_view>) {
@@ -257,8 +262,8 @@ R rebuild_result(std::span<dispatch::Value>& flat) {
     return [&]<size_t... I>(std::index_sequence<I...>) {
       return R{rebuild_result<std::tuple_element_t<I, R>>(flat)...};
     }(std::make_index_sequence<std::tuple_size_v<R>>());
-  } else if constexpr (std::is_same_v<R, Tensor>) {
-    return take().take_tensor();
+  } else if constexpr (TensorLike<R>) {
+    return R(take().take_tensor());
   } else if constexpr (std::is_same_v<R, std::string>) {
     return std::string(take().string());
   } else if constexpr (std::is_floating_point_v<R>) {

@@ -13,11 +13,13 @@
 #include <tenon/autograd/function.h>
 #include <tenon/dispatch/library.h>
 #include <tenon/dispatch/packet.h>
+#include <tenon/fake/dynamic_size.h>
 
 #include <map>
 #include <memory>
 #include <ranges>
 #include <string>
+#include <tuple>
 #include <vector>
 
 namespace tenon::library {
@@ -53,7 +55,8 @@ class Inputs {
 using Outputs = std::span<const dispatch::Value>;
 
 // A gradient formula. `backward` gets one entry per result (a list for a list of tensors) and gives one per positional
-// argument: a tensor, nothing, or a list of these; those of trailing arguments that are no tensors may be left out.
+// argument: a tensor, nothing, or a list of these, in a vector or a tuple; those of trailing arguments that are no
+// tensors may be left out.
 struct Formula {
   std::function<std::vector<AnyValue>(AutogradContext&, const std::vector<AnyValue>&)> backward;
   std::function<void(AutogradContext&, const Inputs&, const Inputs& keyword_only, Outputs)> setup_context;
@@ -66,6 +69,10 @@ inline std::vector<AnyValue> to_gradients(const std::vector<Tensor>& gradients) 
   return {gradients.begin(), gradients.end()};
 }
 inline std::vector<AnyValue> to_gradients(std::vector<AnyValue> gradients) { return gradients; }
+template <typename... Gradients>
+std::vector<AnyValue> to_gradients(std::tuple<Gradients...> gradients) {
+  return std::apply([](auto&... each) { return std::vector<AnyValue>{AnyValue(std::move(each))...}; }, gradients);
+}
 Tensor only_gradient(const std::vector<AnyValue>& gradients);
 std::vector<Tensor> flat_gradients(const std::vector<AnyValue>& gradients);
 

@@ -25,6 +25,7 @@
 #include <exception>
 #include <functional>
 #include <initializer_list>
+#include <iosfwd>
 #include <span>
 #include <string>
 #include <vector>
@@ -80,6 +81,7 @@ class Report {
  private:
   std::vector<Outcome> outcomes_;
 };
+std::ostream& operator<<(std::ostream& out, const Report& report);
 
 // What is checked: an operator by handle, by reference, or by the name of one overload.
 //

@@ -1,4 +1,5 @@
 // What libtorch's spellings do, where they could compile and do something else.
+#include <tenon/capture/compile.h>
 #include <tenon/compat/torch.h>
 
 #include <gmock/gmock.h>
@@ -30,6 +31,22 @@ TEST(CompatMeaning, what_a_call_returned_is_written_into) {
   torch::Tensor row = x[0];
   row = y;
   EXPECT_EQ(values(x), (Doubles{1, 0, 7, 0}));
+}
+
+TEST(CompatMeaning, functions_of_its_tensors_compile) {
+  auto f = [](const torch::Tensor& x, const std::vector<at::Tensor>& more, std::optional<at::Tensor> scale) {
+    torch::Tensor y = torch::relu(x) + more[0];
+    return std::tuple<torch::Tensor, std::vector<at::Tensor>>(scale ? y * *scale : y, {y.sum(), more[0]});
+  };
+  auto compiled = tenon::compile(f);
+  for (int64_t n : {3, 5}) {
+    torch::Tensor x = torch::arange(n).to(torch::kFloat) - 1;
+    auto [a, b] = f(x, {x}, x);
+    auto [c, d] = compiled(x, std::vector<at::Tensor>{x}, std::optional<at::Tensor>(x));
+    EXPECT_EQ(values(c), values(a));
+    EXPECT_EQ(values(d[0]), values(b[0]));
+    EXPECT_TRUE(d[1].is(x));
+  }
 }
 
 TEST(CompatMeaning, masks_take_as_many_dimensions_as_they_have) {

@@ -88,6 +88,22 @@ TEST(Formula, of_operators_that_cannot_have_one) {
   }
 }
 
+TEST(Formula, gradients_in_a_tuple) {
+  auto op = custom_op("formula_test::times", [](const Tensor& x, const Tensor& y, double by) { return x * y * by; });
+  op.register_autograd(
+      [](AutogradContext& ctx, const Tensor& grad) {
+        std::vector<Tensor> saved = ctx.saved_tensors();
+        return std::tuple(grad * saved[1] * 2, grad * saved[0] * 2, AnyValue());
+      },
+      [](AutogradContext& ctx, const Inputs& inputs, Outputs) {
+        ctx.save_for_backward({inputs[0].tensor(), inputs[1].tensor()});
+      });
+  Tensor x = leaf(3), y = leaf(5);
+  op(x, y, 2.0).backward();
+  EXPECT_EQ(values(x.grad()), std::vector<double>{10});
+  EXPECT_EQ(values(y.grad()), std::vector<double>{6});
+}
+
 TEST(Formula, differentiates_twice) {
   auto square = custom_op("formula_test::square", [](const Tensor& x) { return x * x; }, {.names = "x"});
   square.register_autograd(
