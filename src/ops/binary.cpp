@@ -25,6 +25,20 @@ void check_condition(const Arguments& arguments) {
               "[where] expected a condition of bools, got {}", condition.description());
 }
 
+// Bools have no difference: whoever writes one means another operator.
+void check_difference(const Arguments& arguments) {
+  auto is_bool = [&](const char* argument) {
+    const dispatch::Value& value = arguments[argument];
+    return value.is_tensor() ? value.tensor().dtype() == kBool : value.scalar().kind() == Scalar::Kind::Bool;
+  };
+  bool self = is_bool("self"), other = is_bool("other");
+  TENON_CHECK(!self || !other, "[{}] two bools cannot be subtracted: use ^ or logical_xor()",
+              arguments.op().brief_name());
+  TENON_CHECK(!self && !other,
+              "[{}] a bool cannot be subtracted, nor subtracted from: use ~ or logical_not() for a mask",
+              arguments.op().brief_name());
+}
+
 }  // namespace
 
 OPS(binary) {
@@ -37,13 +51,16 @@ OPS(binary) {
       .grad("self", saves(), [](Grad& g) { return g.grad(); });
   op("sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor")
       .pointwise(Promotion::Same, [](Lane x, Lane y, Lane alpha) { return x - alpha * y; })
+      .check(check_difference)
       .grad("self", saves(), [](Grad& g) { return g.grad(); })
       .grad("other", saves(), [](Grad& g) { return scaled(-g.grad(), g.argument("alpha")); });
   op("sub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor")
       .pointwise(Promotion::Same, [](Lane x, Lane y, Lane alpha) { return x - alpha * y; })
+      .check(check_difference)
       .grad("self", saves(), [](Grad& g) { return g.grad(); });
   op("rsub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor")
       .pointwise(Promotion::Same, [](Lane x, Lane y, Lane alpha) { return y - alpha * x; })
+      .check(check_difference)
       .grad("self", saves(), [](Grad& g) { return scaled(-g.grad(), g.argument("alpha")); })
       .no_inplace();
   op("mul.Tensor(Tensor self, Tensor other) -> Tensor")
