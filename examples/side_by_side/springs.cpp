@@ -1,6 +1,5 @@
 // A chain of springs is thrown so that its last bead lands on a target: Newton's method through a differentiable
 // simulation, with conjugate gradients over Hessian-vector products.
-#include <tenon/autograd/functional.h>
 #include <tenon/tenon.h>
 
 using namespace tenon;
