@@ -26,6 +26,16 @@ foreach(source IN LISTS sources)
   target_compile_definitions(example_${name} PRIVATE TENON_DOCS="${PROJECT_SOURCE_DIR}/docs")
 endforeach()
 
+# Beside each stands the same program with LibTorch, which we do not build (tools/side_by_side does).
+file(GLOB sources CONFIGURE_DEPENDS examples/side_by_side/*.cpp)
+foreach(source IN LISTS sources)
+  get_filename_component(name ${source} NAME_WE)
+  tenon_program(side_by_side_${name} ${source})
+  target_compile_options(side_by_side_${name} PRIVATE -O0)
+  set_target_properties(side_by_side_${name} PROPERTIES
+    RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/side_by_side OUTPUT_NAME ${name})
+endforeach()
+
 file(GLOB sources CONFIGURE_DEPENDS bench/*.cpp)
 if(sources)
   # The demo's network and data too: what it trains is what is measured.

@@ -155,6 +155,8 @@ tenon_repository_test(setup_test ${PROJECT_SOURCE_DIR}/tests/tools/setup_test.py
 tenon_repository_test(bench_report_test ${PROJECT_SOURCE_DIR}/tests/tools/bench_test.py $<TARGET_FILE:tenon_bench>)
 tenon_repository_test(demo_test ${PROJECT_SOURCE_DIR}/tests/tools/demo_test.py $<TARGET_FILE:demo>)
 tenon_repository_test(programs_test ${PROJECT_SOURCE_DIR}/tests/tools/programs_test.py ${PROJECT_BINARY_DIR}/examples)
+tenon_repository_test(side_by_side_test ${PROJECT_SOURCE_DIR}/tests/tools/side_by_side_test.py
+  ${PROJECT_BINARY_DIR}/side_by_side)
 tenon_repository_test(tenon_tool_test ${PROJECT_SOURCE_DIR}/tests/tools/tenon_test.py $<TARGET_FILE:tenon_tool>)
 
 # An outside project builds against an installed copy. (A sanitized library would need a sanitized program.)

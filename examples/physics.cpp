@@ -30,7 +30,7 @@ int main(int count, char** words) {
   auto loss = compile(miss);
   auto slope = [&](bool again) {
     Tensor value = loss(speed, target);
-    return std::pair(value, autograd::grad({value}, {speed}, {}, again, again)[0]);
+    return std::pair(value, grad({value}, {speed}, {}, again, again)[0]);
   };
   double first = 0, last = 0;
   for (int64_t step = 0; step < arguments.steps; ++step) {
@@ -41,7 +41,7 @@ int main(int count, char** words) {
     // downwards, they end.
     Tensor g = gradient.detach(), d = zeros_like(g), r = -g, p = r;
     for (int inner = 0; inner < 10 && r.norm().item<double>() > 1e-10; ++inner) {
-      Tensor product = autograd::grad({(gradient * p).sum()}, {speed}, {}, true)[0], curve = (p * product).sum();
+      Tensor product = grad({(gradient * p).sum()}, {speed}, {}, true)[0], curve = (p * product).sum();
       if (curve.item<double>() <= 0) break;
       Tensor share = (r * r).sum() / curve, next = r - share * product;
       d = d + share * p;

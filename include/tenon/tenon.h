@@ -1,7 +1,10 @@
 // Everything that an ordinary program needs.
 #pragma once
 
+#include <tenon/autograd/checkpoint.h>
 #include <tenon/autograd/engine.h>
+#include <tenon/autograd/functional.h>
+#include <tenon/autograd/grad.h>
 #include <tenon/autograd/grad_mode.h>
 #include <tenon/autograd/inference_mode.h>
 #include <tenon/autograd/meta.h>
@@ -54,3 +57,13 @@
 #include <tenon/support/counters.h>
 #include <tenon/support/log.h>
 #include <tenon/support/parallel.h>
+
+namespace tenon {
+
+// Beside `backward`, where people look for it:
+//
+//   Tensor w = ones({3}).set_requires_grad();
+//   Tensor slope = grad({(w * w).sum()}, {w})[0];  // twos
+using autograd::grad;
+
+}  // namespace tenon

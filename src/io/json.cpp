@@ -102,7 +102,7 @@ class Parser {
       std::string name = text();
       if (!names.insert(name).second) refuse("another name than '" + name + "', which there is already");
       need(':');
-      entries.emplace_back(std::move(name), any(depth + 1));
+      entries.push_back({std::move(name), any(depth + 1)});
     } while (take(','));
     need('}');
     return entries;

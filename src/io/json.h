@@ -4,22 +4,34 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <variant>
 #include <vector>
 
 namespace tenon::io {
 
 struct Json {
+  struct Member;
   using List = std::vector<Json>;
-  using Object = std::vector<std::pair<std::string, Json>>;  // in order; no name twice
+  using Object = std::vector<Member>;  // in order; no name twice
   std::variant<int64_t, std::string, List, Object> value;
 
-  const int64_t* number() const { return std::get_if<int64_t>(&value); }
-  const std::string* text() const { return std::get_if<std::string>(&value); }
-  const List* list() const { return std::get_if<List>(&value); }
-  const Object* object() const { return std::get_if<Object>(&value); }
+  // Null if it is something else.
+  const int64_t* number() const;
+  const std::string* text() const;
+  const List* list() const;
+  const Object* object() const;
 };
+
+struct Json::Member {
+  std::string name;
+  Json value;
+};
+
+// Here, because whoever looks into the variant needs to know what a Member is.
+inline const int64_t* Json::number() const { return std::get_if<int64_t>(&value); }
+inline const std::string* Json::text() const { return std::get_if<std::string>(&value); }
+inline const Json::List* Json::list() const { return std::get_if<List>(&value); }
+inline const Json::Object* Json::object() const { return std::get_if<Object>(&value); }
 
 // A ValueError with the position of the fault, "at byte 12: expected ':'".
 Json parse_json(std::string_view text);

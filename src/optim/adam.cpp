@@ -1,13 +1,9 @@
-#include "core/effects.h"
-#include "optim/checks.h"
-#include "optim/fused_adam.h"
-
-#include <tenon/autograd/grad_mode.h>
-#include <tenon/generated/ops.h>
 #include <tenon/optim/adam.h>
 
+#include "optim/checks.h"
+#include "optim/fused_step.h"
+
 #include <cmath>
-#include <set>
 
 namespace tenon::optim {
 namespace {
@@ -21,16 +17,6 @@ void check_adam(const char* name, const Options& options) {
   if constexpr (requires { options.eps; }) check_not_negative(name, "eps", options.eps);
 }
 
-// The gradient, with the decay of weights in it, or in the parameter.
-template <typename Options>
-Tensor directed(const Tensor& parameter, const Tensor& gradient, const Options& o, bool decoupled) {
-  Tensor direction = o.maximize ? neg(gradient) : gradient;
-  if (o.weight_decay == 0) return direction;
-  if (!decoupled) return add(direction, parameter, o.weight_decay);
-  parameter.mul_(1 - o.lr * o.weight_decay);
-  return direction;
-}
-
 void begin(State& state, const Tensor& parameter, size_t count) {
   for (size_t which = 0; which < count; ++which)
     if (!state.tensors[which].defined()) state.tensors[which] = zeros_like(parameter);
@@ -39,10 +25,95 @@ void begin(State& state, const Tensor& parameter, size_t count) {
 // What a running mean that began at 0 lacks.
 double correction(double beta, int64_t step) { return 1 - std::pow(beta, static_cast<double>(step)); }
 
-void update_means(const State& state, const Tensor& gradient, const Betas& betas) {
-  state.tensors[0].lerp_(gradient, 1 - betas[0]);
-  state.tensors[1].mul_(betas[1]).addcmul_(gradient, gradient, 1 - betas[1]);
-}
+// The running means of the gradient and of its square.
+struct Means {
+  double beta1, beta2;
+
+  template <typename X>
+  [[gnu::always_inline]] void operator()(const X& g, X& mean, X& square) const {
+    mean = lerp(mean, g, number<X>(1 - beta1));
+    square = addcmul(square * number<X>(beta2), g, g, number<X>(1 - beta2));
+  }
+};
+
+template <bool kLargest>
+struct AdamRule {
+  static constexpr size_t kRemembers = kLargest ? 3 : 2;
+  Direction direction;
+  Means means;
+  double root_correction, eps, size;
+
+  template <typename X>
+  [[gnu::always_inline]] void operator()(X& parameter, const X& gradient, X* state) const {
+    X g = direction(parameter, gradient);
+    means(g, state[0], state[1]);
+    if constexpr (kLargest) state[2] = maximum(state[2], state[1]);
+    X scale = sqrt(state[kLargest ? 2 : 1]) / number<X>(root_correction) + number<X>(eps);
+    parameter = addcdiv(parameter, state[0], scale, number<X>(-size));
+  }
+};
+
+struct AdamaxRule {
+  static constexpr size_t kRemembers = 2;
+  Direction direction;
+  double beta1, beta2, eps, size;
+
+  template <typename X>
+  [[gnu::always_inline]] void operator()(X& parameter, const X& gradient, X* state) const {
+    X g = direction(parameter, gradient);
+    state[0] = lerp(state[0], g, number<X>(1 - beta1));
+    state[1] = maximum(state[1] * number<X>(beta2), abs(g) + number<X>(eps));
+    parameter = addcdiv(parameter, state[0], state[1], number<X>(-size));
+  }
+};
+
+struct NAdamRule {
+  static constexpr size_t kRemembers = 2;
+  Direction direction;
+  Means means;
+  double correction, eps, size_now, size_next;
+
+  template <typename X>
+  [[gnu::always_inline]] void operator()(X& parameter, const X& gradient, X* state) const {
+    X g = direction(parameter, gradient);
+    means(g, state[0], state[1]);
+    X scale = sqrt(state[1] / number<X>(correction)) + number<X>(eps);
+    parameter = addcdiv(parameter, g, scale, number<X>(-size_now));
+    parameter = addcdiv(parameter, state[0], scale, number<X>(-size_next));
+  }
+};
+
+// `kRectified`: the mean square can be trusted already.
+template <bool kRectified>
+struct RAdamRule {
+  static constexpr size_t kRemembers = 2;
+  Direction direction;
+  Means means;
+  double eps, size;
+
+  template <typename X>
+  [[gnu::always_inline]] void operator()(X& parameter, const X& gradient, X* state) const {
+    X g = direction(parameter, gradient);
+    means(g, state[0], state[1]);
+    if constexpr (kRectified)
+      parameter = addcdiv(parameter, state[0], sqrt(state[1]) + number<X>(eps), number<X>(-size));
+    else
+      parameter = add(parameter, state[0], number<X>(-size));
+  }
+};
+
+struct LionRule {
+  static constexpr size_t kRemembers = 1;
+  Direction direction;
+  double beta1, beta2, lr;
+
+  template <typename X>
+  [[gnu::always_inline]] void operator()(X& parameter, const X& gradient, X* state) const {
+    X g = direction(parameter, gradient);
+    parameter = add(parameter, sign(lerp(state[0], g, number<X>(1 - beta1))), number<X>(-lr));
+    state[0] = lerp(state[0], g, number<X>(1 - beta2));
+  }
+};
 
 }  // namespace
 
@@ -58,41 +129,21 @@ void Adam::check_options(const AdamOptions& options) const {
   check_adam(name_, options);
 }
 
-void Adam::step() {
-  if (holds_real_tensors() && core::is_taken_as_effect("an optimizer steps", alive_, [this] { step(); })) return;
-  NoGrad off;
-  std::vector<FusedAdamPart> fused;
-  std::set<const void*> seen;  // parameters that look into one memory are changed one by one
-  size_t at = 0;
-  for (size_t group = 0; group < group_sizes_.size(); ++group)
-    for (size_t end = at + group_sizes_[group]; at < end; ++at) {
-      const Tensor& parameter = parameters_[at];
-      Tensor gradient = parameter.grad();
-      if (!gradient.defined()) continue;
-      State& state = states_[at];
-      ++state.step;
-      state.tensors.resize(state_names().size());
-      const AdamOptions& o = options_[group];
-      begin(state, parameter, o.amsgrad ? 3 : 2);
-      FusedAdamPart part{parameter, gradient, state.tensors[0], state.tensors[1], {}, &o, state.step};
-      if (o.amsgrad) part.largest = state.tensors[2];
-      if (can_be_fused(part) && seen.insert(parameter.impl()->storage.get()).second)
-        fused.push_back(std::move(part));
-      else
-        update(parameter, gradient, state, group);
-    }
-  if (!fused.empty()) fused_adam_step(fused);
-}
+void Adam::step() { Optimizer::step(); }
 
 void Adam::update(const Tensor& parameter, const Tensor& gradient, State& state, size_t group) {
   const AdamOptions& o = options_[group];
-  Tensor g = directed(parameter, gradient, o, o.decoupled_weight_decay);
   begin(state, parameter, o.amsgrad ? 3 : 2);
-  update_means(state, g, o.betas);
-  Tensor square = state.tensors[1];
-  if (o.amsgrad) square = state.tensors[2] = maximum(state.tensors[2], square);
-  Tensor scale = (sqrt(square) / std::sqrt(correction(o.betas[1], state.step))).add_(o.eps);
-  parameter.addcdiv_(state.tensors[0], scale, -o.lr / correction(o.betas[0], state.step));
+  auto apply_rule = [&]<bool kLargest>(const std::array<Tensor*, kLargest ? 3 : 2>& remembered) {
+    apply(AdamRule<kLargest>{Direction::of(o, o.decoupled_weight_decay),
+                             {o.betas[0], o.betas[1]},
+                             std::sqrt(correction(o.betas[1], state.step)),
+                             o.eps,
+                             o.lr / correction(o.betas[0], state.step)},
+          parameter, gradient, remembered);
+  };
+  std::vector<Tensor>& t = state.tensors;
+  o.amsgrad ? apply_rule.operator()<true>({&t[0], &t[1], &t[2]}) : apply_rule.operator()<false>({&t[0], &t[1]});
 }
 
 Adamax::Adamax(std::vector<Tensor> parameters, const AdamaxOptions& options) : OptimizerOf("Adamax") {
@@ -106,11 +157,9 @@ void Adamax::check_options(const AdamaxOptions& options) const {
 
 void Adamax::update(const Tensor& parameter, const Tensor& gradient, State& state, size_t group) {
   const AdamaxOptions& o = options_[group];
-  Tensor g = directed(parameter, gradient, o, false);
   begin(state, parameter, 2);
-  state.tensors[0].lerp_(g, 1 - o.betas[0]);
-  state.tensors[1] = maximum(state.tensors[1] * o.betas[1], abs(g) + o.eps);
-  parameter.addcdiv_(state.tensors[0], state.tensors[1], -o.lr / correction(o.betas[0], state.step));
+  apply(AdamaxRule{Direction::of(o), o.betas[0], o.betas[1], o.eps, o.lr / correction(o.betas[0], state.step)},
+        parameter, gradient, {&state.tensors[0], &state.tensors[1]});
 }
 
 NAdam::NAdam(std::vector<Tensor> parameters, const NAdamOptions& options) : OptimizerOf("NAdam") {
@@ -125,17 +174,19 @@ void NAdam::check_options(const NAdamOptions& options) const {
 
 void NAdam::update(const Tensor& parameter, const Tensor& gradient, State& state, size_t group) {
   const NAdamOptions& o = options_[group];
-  Tensor g = directed(parameter, gradient, o, o.decoupled_weight_decay);
   begin(state, parameter, 2);
-  update_means(state, g, o.betas);
   auto momentum = [&](int64_t step) {
     return o.betas[0] * (1 - 0.5 * std::pow(0.96, static_cast<double>(step) * o.momentum_decay));
   };
   double now = momentum(state.step), next = momentum(state.step + 1);
   state.number *= now;
-  Tensor scale = sqrt(state.tensors[1] / correction(o.betas[1], state.step)).add_(o.eps);
-  parameter.addcdiv_(g, scale, -o.lr * (1 - now) / (1 - state.number));
-  parameter.addcdiv_(state.tensors[0], scale, -o.lr * next / (1 - state.number * next));
+  apply(NAdamRule{Direction::of(o, o.decoupled_weight_decay),
+                  {o.betas[0], o.betas[1]},
+                  correction(o.betas[1], state.step),
+                  o.eps,
+                  o.lr * (1 - now) / (1 - state.number),
+                  o.lr * next / (1 - state.number * next)},
+        parameter, gradient, {&state.tensors[0], &state.tensors[1]});
 }
 
 RAdam::RAdam(std::vector<Tensor> parameters, const RAdamOptions& options) : OptimizerOf("RAdam") {
@@ -149,20 +200,22 @@ void RAdam::check_options(const RAdamOptions& options) const {
 
 void RAdam::update(const Tensor& parameter, const Tensor& gradient, State& state, size_t group) {
   const RAdamOptions& o = options_[group];
-  Tensor g = directed(parameter, gradient, o, o.decoupled_weight_decay);
   begin(state, parameter, 2);
-  update_means(state, g, o.betas);
   const double beta = o.betas[1], missing = correction(beta, state.step);
   const double size = o.lr / correction(o.betas[0], state.step);
   // The length of the average that the mean square is; with more than 5 its variance is known.
   const double longest = 2 / (1 - beta) - 1;
   const double length = longest - 2 * static_cast<double>(state.step) * (1 - missing) / missing;
+  const Direction direction = Direction::of(o, o.decoupled_weight_decay);
+  const Means means = {o.betas[0], o.betas[1]};
+  const std::array<Tensor*, 2> remembered = {&state.tensors[0], &state.tensors[1]};
   if (length <= 5) {
-    parameter.add_(state.tensors[0], -size);
+    apply(RAdamRule<false>{direction, means, o.eps, size}, parameter, gradient, remembered);
     return;
   }
   const double rectified = std::sqrt((length - 4) * (length - 2) * longest / ((longest - 4) * (longest - 2) * length));
-  parameter.addcdiv_(state.tensors[0], sqrt(state.tensors[1]).add_(o.eps), -size * rectified * std::sqrt(missing));
+  apply(RAdamRule<true>{direction, means, o.eps, size * rectified * std::sqrt(missing)}, parameter, gradient,
+        remembered);
 }
 
 Lion::Lion(std::vector<Tensor> parameters, const LionOptions& options) : OptimizerOf("Lion") {
@@ -176,10 +229,8 @@ void Lion::check_options(const LionOptions& options) const {
 
 void Lion::update(const Tensor& parameter, const Tensor& gradient, State& state, size_t group) {
   const LionOptions& o = options_[group];
-  Tensor g = directed(parameter, gradient, o, true);
   begin(state, parameter, 1);
-  parameter.add_(sign(lerp(state.tensors[0], g, 1 - o.betas[0])), -o.lr);
-  state.tensors[0].lerp_(g, 1 - o.betas[1]);
+  apply(LionRule{Direction::of(o, true), o.betas[0], o.betas[1], o.lr}, parameter, gradient, {&state.tensors[0]});
 }
 
 }  // namespace tenon::optim

@@ -1,20 +1,69 @@
-#include <tenon/generated/ops.h>
 #include <tenon/optim/adaptive.h>
 
 #include "optim/checks.h"
+#include "optim/fused_step.h"
 
 namespace tenon::optim {
 namespace {
 
-template <typename Options>
-Tensor directed(const Tensor& parameter, const Tensor& gradient, const Options& o) {
-  Tensor direction = o.maximize ? neg(gradient) : gradient;
-  return o.weight_decay == 0 ? direction : add(direction, parameter, o.weight_decay);
-}
-
 void begin(Tensor& state, const Tensor& parameter) {
   if (!state.defined()) state = zeros_like(parameter);
 }
+
+template <bool kMomentum, bool kCentered>
+struct RMSpropRule {
+  static constexpr size_t kRemembers = 1 + kMomentum + kCentered;
+  Direction direction;
+  double alpha, eps, momentum, lr;
+
+  template <typename X>
+  [[gnu::always_inline]] void operator()(X& parameter, const X& gradient, X* state) const {
+    X g = direction(parameter, gradient), &square = state[0];
+    square = addcmul(square * number<X>(alpha), g, g, number<X>(1 - alpha));
+    X variance = square;
+    if constexpr (kCentered) {
+      X& mean = state[1 + kMomentum];
+      mean = lerp(mean, g, number<X>(1 - alpha));
+      variance = addcmul(square, mean, mean, number<X>(-1));
+    }
+    X scale = sqrt(variance) + number<X>(eps);
+    if constexpr (kMomentum) {
+      X& velocity = state[1];
+      velocity = addcdiv(velocity * number<X>(momentum), g, scale, number<X>(1));
+      parameter = add(parameter, velocity, number<X>(-lr));
+    } else {
+      parameter = addcdiv(parameter, g, scale, number<X>(-lr));
+    }
+  }
+};
+
+struct AdagradRule {
+  static constexpr size_t kRemembers = 1;
+  Direction direction;
+  double eps, lr;
+
+  template <typename X>
+  [[gnu::always_inline]] void operator()(X& parameter, const X& gradient, X* state) const {
+    X g = direction(parameter, gradient);
+    state[0] = addcmul(state[0], g, g, number<X>(1));
+    parameter = addcdiv(parameter, g, sqrt(state[0]) + number<X>(eps), number<X>(-lr));
+  }
+};
+
+struct AdadeltaRule {
+  static constexpr size_t kRemembers = 2;
+  Direction direction;
+  double rho, eps, lr;
+
+  template <typename X>
+  [[gnu::always_inline]] void operator()(X& parameter, const X& gradient, X* state) const {
+    X g = direction(parameter, gradient);
+    state[0] = addcmul(state[0] * number<X>(rho), g, g, number<X>(1 - rho));
+    X delta = sqrt(state[1] + number<X>(eps)) / sqrt(state[0] + number<X>(eps)) * g;
+    state[1] = addcmul(state[1] * number<X>(rho), delta, delta, number<X>(1 - rho));
+    parameter = add(parameter, delta, number<X>(-lr));
+  }
+};
 
 }  // namespace
 
@@ -32,26 +81,19 @@ void RMSprop::check_options(const RMSpropOptions& options) const {
 
 void RMSprop::update(const Tensor& parameter, const Tensor& gradient, State& state, size_t group) {
   const RMSpropOptions& o = options_[group];
-  Tensor g = directed(parameter, gradient, o), &square = state.tensors[0];
+  Tensor &square = state.tensors[0], &velocity = state.tensors[1], &mean = state.tensors[2];
   begin(square, parameter);
-  square.mul_(o.alpha).addcmul_(g, g, 1 - o.alpha);
-  Tensor scale;
-  if (o.centered) {
-    Tensor& mean = state.tensors[2];
-    begin(mean, parameter);
-    mean.lerp_(g, 1 - o.alpha);
-    scale = sqrt(addcmul(square, mean, mean, -1)).add_(o.eps);
-  } else {
-    scale = sqrt(square).add_(o.eps);
-  }
-  if (o.momentum == 0) {
-    parameter.addcdiv_(g, scale, -o.lr);
-    return;
-  }
-  Tensor& velocity = state.tensors[1];
-  begin(velocity, parameter);
-  velocity.mul_(o.momentum).addcdiv_(g, scale);
-  parameter.add_(velocity, -o.lr);
+  if (o.momentum != 0) begin(velocity, parameter);
+  if (o.centered) begin(mean, parameter);
+  auto apply_rule = [&]<bool kMomentum, bool kCentered>(const std::array<Tensor*, 1 + kMomentum + kCentered>& tensors) {
+    apply(RMSpropRule<kMomentum, kCentered>{Direction::of(o), o.alpha, o.eps, o.momentum, o.lr}, parameter, gradient,
+          tensors);
+  };
+  if (o.momentum != 0)
+    o.centered ? apply_rule.operator()<true, true>({&square, &velocity, &mean})
+               : apply_rule.operator()<true, false>({&square, &velocity});
+  else
+    o.centered ? apply_rule.operator()<false, true>({&square, &mean}) : apply_rule.operator()<false, false>({&square});
 }
 
 Adagrad::Adagrad(std::vector<Tensor> parameters, const AdagradOptions& options) : OptimizerOf("Adagrad") {
@@ -68,11 +110,10 @@ void Adagrad::check_options(const AdagradOptions& options) const {
 
 void Adagrad::update(const Tensor& parameter, const Tensor& gradient, State& state, size_t group) {
   const AdagradOptions& o = options_[group];
-  Tensor g = directed(parameter, gradient, o), &sum = state.tensors[0];
+  Tensor& sum = state.tensors[0];
   if (!sum.defined()) sum = full_like(parameter, o.initial_accumulator_value);
-  sum.addcmul_(g, g);
   double lr = o.lr / (1 + static_cast<double>(state.step - 1) * o.lr_decay);
-  parameter.addcdiv_(g, sqrt(sum).add_(o.eps), -lr);
+  apply(AdagradRule{Direction::of(o), o.eps, lr}, parameter, gradient, {&sum});
 }
 
 Adadelta::Adadelta(std::vector<Tensor> parameters, const AdadeltaOptions& options) : OptimizerOf("Adadelta") {
@@ -88,13 +129,10 @@ void Adadelta::check_options(const AdadeltaOptions& options) const {
 
 void Adadelta::update(const Tensor& parameter, const Tensor& gradient, State& state, size_t group) {
   const AdadeltaOptions& o = options_[group];
-  Tensor g = directed(parameter, gradient, o), &square = state.tensors[0], &steps = state.tensors[1];
+  Tensor &square = state.tensors[0], &steps = state.tensors[1];
   begin(square, parameter);
   begin(steps, parameter);
-  square.mul_(o.rho).addcmul_(g, g, 1 - o.rho);
-  Tensor delta = sqrt(steps + o.eps) / sqrt(square + o.eps) * g;
-  steps.mul_(o.rho).addcmul_(delta, delta, 1 - o.rho);
-  parameter.add_(delta, -o.lr);
+  apply(AdadeltaRule{Direction::of(o), o.rho, o.eps, o.lr}, parameter, gradient, {&square, &steps});
 }
 
 }  // namespace tenon::optim

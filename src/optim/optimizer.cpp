@@ -1,6 +1,7 @@
 #include <tenon/optim/optimizer.h>
 
 #include "core/effects.h"
+#include "optim/fused_step.h"
 
 #include <tenon/autograd/grad_mode.h>
 #include <tenon/generated/ops.h>
@@ -40,6 +41,7 @@ bool Optimizer::holds_real_tensors() const {
 void Optimizer::step() {
   if (holds_real_tensors() && core::is_taken_as_effect("an optimizer steps", alive_, [this] { step(); })) return;
   NoGrad off;
+  FusedStep together;
   size_t at = 0;
   for (size_t group = 0; group < group_sizes_.size(); ++group)
     for (size_t end = at + group_sizes_[group]; at < end; ++at) {
@@ -49,6 +51,7 @@ void Optimizer::step() {
       states_[at].tensors.resize(state_names().size());
       update(parameters_[at], gradient, states_[at], group);
     }
+  together.launch();
 }
 
 void Optimizer::zero_grad(bool set_to_none) {

@@ -1,7 +1,30 @@
-#include <tenon/generated/ops.h>
 #include <tenon/optim/sgd.h>
 
+#include "optim/fused_step.h"
+
 namespace tenon::optim {
+namespace {
+
+template <bool kMomentum>
+struct SGDRule {
+  static constexpr size_t kRemembers = kMomentum ? 1 : 0;
+  Direction direction;
+  double momentum, dampening, lr;
+  bool nesterov, first;
+
+  template <typename X>
+  [[gnu::always_inline]] void operator()(X& parameter, const X& gradient, X* state) const {
+    X g = direction(parameter, gradient);
+    if constexpr (kMomentum) {
+      X& velocity = state[0];
+      velocity = first ? g : add(velocity * number<X>(momentum), g, number<X>(1 - dampening));
+      g = nesterov ? add(g, velocity, number<X>(momentum)) : velocity;
+    }
+    parameter = add(parameter, g, number<X>(-lr));
+  }
+};
+
+}  // namespace
 
 SGD::SGD(std::vector<Tensor> parameters, const SGDOptions& options) : OptimizerOf("SGD") {
   add_group(std::move(parameters), options);
@@ -19,17 +42,15 @@ void SGD::check_options(const SGDOptions& options) const {
 
 void SGD::update(const Tensor& parameter, const Tensor& gradient, State& state, size_t group) {
   const SGDOptions& o = options_[group];
-  Tensor direction = o.maximize ? neg(gradient) : gradient;
-  if (o.weight_decay != 0) direction = add(direction, parameter, o.weight_decay);
-  if (o.momentum != 0) {
-    Tensor& velocity = state.tensors[0];
-    if (velocity.defined())
-      velocity.mul_(o.momentum).add_(direction, 1 - o.dampening);
-    else
-      velocity = clone(direction);  // a copy: the gradient itself belongs to the parameter and will be added to
-    direction = o.nesterov ? add(direction, velocity, o.momentum) : velocity;
+  Tensor& velocity = state.tensors[0];
+  const bool first = !velocity.defined();
+  const Direction direction = Direction::of(o);
+  if (o.momentum == 0) {
+    apply(SGDRule<false>{direction, 0, 0, o.lr, false, first}, parameter, gradient, {});
+    return;
   }
-  parameter.add_(direction, -o.lr);
+  if (first) velocity = zeros_like(parameter);
+  apply(SGDRule<true>{direction, o.momentum, o.dampening, o.lr, o.nesterov, first}, parameter, gradient, {&velocity});
 }
 
 }  // namespace tenon::optim

@@ -22,6 +22,8 @@ def main():
         for number, parameter in enumerate(model.parameters()):
             parameter.copy_(torch.arange(parameter.numel()).reshape(parameter.shape) / 8 + number)
     torch.save(model.state_dict(), OUT / "state_dict.pt")
+    # LibTorch's reader knows no OrderedDict with attributes, which is what a state dictionary is.
+    torch.save({**model.state_dict(), "more": torch.ones(2)}, OUT / "plain_dict.pt")
     torch.save({"epoch": 3, "lr": 0.25, "done": False, "name": "größe", "nothing": None, "history": [1, (2.5, -7)],
                 "model": model.state_dict(), "shared": base, "transposed": base.t(), "row": base[1],
                 "parameter": torch.nn.Parameter(torch.ones(2)), "scalar": torch.tensor(5, dtype=torch.int64),

@@ -25,6 +25,8 @@ struct DerivativeOptions {
 };
 
 // What the function gives, and the derivative that was asked for: one tensor per input (`vjp`) or output (`jvp`).
+//
+//   autograd::ValueAndDerivative both = autograd::vjp([](const Tensor& at) { return at.sum(); }, {ones({3})});
 struct ValueAndDerivative {
   std::vector<Tensor> value, derivative;
 };

@@ -32,6 +32,9 @@ class GradientEdge {
 };
 
 // What a gradient is asked of: a tensor, or an edge.
+//
+//   autograd::GradInput of(ones({3}));
+//   bool edge = of.is_edge();  // false
 class GradInput {
  public:
   GradInput(Tensor tensor) : tensor_(std::move(tensor)) {}
@@ -46,6 +49,7 @@ class GradInput {
   Edge edge_;
 };
 
+//   autograd::GradOptions options{.create_graph = true};
 struct GradOptions {
   std::vector<Tensor> grad_outputs = {};  // one per output; none: of outputs with one element
   bool retain_graph = false;
@@ -56,6 +60,7 @@ struct GradOptions {
   bool is_grads_batched = false;
 };
 
+//   autograd::BackwardOptions options{.retain_graph = true};
 struct BackwardOptions {
   std::vector<Tensor> gradients = {};
   bool retain_graph = false;

@@ -11,9 +11,17 @@
 
 namespace tenon {
 
+namespace detail {
+// A template, because it holds what holds it: it is looked into only where both are complete.
+template <typename V>
+struct EntryOf {
+  V key, value;
+};
+}  // namespace detail
+
 class AnyValue {
  public:
-  struct Entry;
+  using Entry = detail::EntryOf<AnyValue>;
   using List = std::vector<AnyValue>;
   using Dict = std::vector<Entry>;  // in order of insertion
 
@@ -98,10 +106,6 @@ class AnyValue {
   [[noreturn]] void wrong_kind(std::string_view expected) const;
 
   std::variant<std::monostate, Tensor, SymBool, SymInt, SymFloat, std::string, List, Dict> content_;
-};
-
-struct AnyValue::Entry {
-  AnyValue key, value;
 };
 
 }  // namespace tenon

@@ -9,7 +9,6 @@
 #include <thread>
 
 #include "error_of.h"
-#include "unit/io/files.h"
 #include "values_of.h"
 
 #include <tenon/tenon.h>
@@ -116,35 +115,6 @@ TEST(Datasets, PartsAndMaps) {
   EXPECT_EQ(values(twice.get(2).data), Numbers{4});
   EXPECT_EQ(error_of<ValueError>([] { random_split(numbers(3), {1, 1}); }),
             "[random_split] expected sizes of 3 samples together, got 2");
-}
-
-TEST(Datasets, MnistAndCifarFiles) {
-  std::filesystem::path folder = std::filesystem::temp_directory_path() / fmt::format("tenon_sets_{}", ::getpid());
-  std::filesystem::create_directories(folder);
-  auto write = [&](const char* name, std::vector<unsigned char> bytes) {
-    std::ofstream(folder / name, std::ios::binary)
-        .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
-  };
-  write("train-images-idx3-ubyte", {0, 0, 8, 3, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 2, 0, 255, 51, 102});
-  write("train-labels-idx1-ubyte", {0, 0, 8, 1, 0, 0, 0, 2, 7, 3});
-  MNIST digits(folder);
-  ASSERT_EQ(digits.size(), 2u);
-  EXPECT_EQ(digits.get(1).data.description(), "float32[1, 1, 2]");
-  EXPECT_EQ(values(digits.get(0).data), (Numbers{0, 1}));
-  EXPECT_EQ(digits.get(1).target.item<int64_t>(), 3);
-  write("train-labels-idx1-ubyte", {0, 0, 8, 1, 0, 0, 0, 3, 7, 3});
-  EXPECT_THAT(error_of<ValueError>([&] { MNIST bad(folder); }),
-              ::testing::HasSubstr("expected as many bytes as the sizes say"));
-  std::vector<unsigned char> rows(2 * 3073, 0);
-  rows[0] = 4;
-  rows[1] = 255;
-  rows[3073] = 9;
-  write("test_batch.bin", rows);
-  CIFAR10 pictures(folder, false);
-  EXPECT_EQ(pictures.get(0).data.description(), "float32[3, 32, 32]");
-  EXPECT_EQ(pictures.get(0).data[0][0][0].item<float>(), 1);
-  EXPECT_EQ(pictures.get(1).target.item<int64_t>(), 9);
-  std::filesystem::remove_all(folder);
 }
 
 TEST(Progress, ShowsHowFarItIs) {

@@ -252,6 +252,32 @@ TEST(Files, CutAnywhere) {
   }
 }
 
+// Files that are longer than a page, mapped: cut at every page, and a byte to either side of it.
+TEST(Files, CutAtEveryPage) {
+  constexpr size_t kPage = 4096;
+  std::vector<std::filesystem::path> paths = {data_file("gpt2.pt"), data_file("resnet18.pt")};
+  TemporaryFile safetensors(".safetensors"), npz(".npz"), npy(".npy");
+  const Tensor numbers = arange(9000).to(kFloat32);
+  for (const TemporaryFile* file : {&safetensors, &npz, &npy}) {
+    io::NamedTensors saved = {{"numbers", numbers}};
+    if (file != &npy) saved.emplace_back("more", numbers.to(kInt64));
+    io::save(file->path(), saved);
+    paths.push_back(file->path());
+  }
+  for (const std::filesystem::path& path : paths) {
+    const std::vector<std::byte> whole = content(path);
+    ASSERT_GT(whole.size(), 2 * kPage) << path;
+    const TemporaryFile part(path.extension());
+    for (size_t page = kPage; page <= whole.size(); page += kPage)
+      for (size_t length : {page - 1, page, std::min(page + 1, whole.size() - 1)}) {
+        std::ofstream(part.path(), std::ios::binary)
+            .write(reinterpret_cast<const char*>(whole.data()), static_cast<std::streamsize>(length));
+        EXPECT_NE(error_of<ValueError>([&] { touch(io::load(part.path())); }), "no error")
+            << path << " cut at " << length;
+      }
+  }
+}
+
 // A changed byte is refused, or changes values; it never makes the reader look elsewhere (run under asan).
 TEST(Files, ChangedAnywhere) {
   for (const Format& format : formats()) {

@@ -1,0 +1,74 @@
+// As ../resnet.cpp.
+#include <torch/torch.h>
+
+#include <cmath>
+
+namespace nn = torch::nn;
+
+nn::Conv2d conv(int64_t in, int64_t out, int64_t kernel, int64_t stride = 1) {
+  return nn::Conv2d(nn::Conv2dOptions(in, out, kernel).stride(stride).padding(kernel / 2).bias(false));
+}
+
+struct BlockImpl : nn::Module {
+  nn::Sequential body, shortcut;
+
+  BlockImpl(int64_t in, int64_t out, int64_t stride)
+      : body(conv(in, out, 3, stride), nn::BatchNorm2d(out), nn::ReLU(), conv(out, out, 3), nn::BatchNorm2d(out)) {
+    if (stride != 1) shortcut = nn::Sequential(conv(in, out, 1, stride), nn::BatchNorm2d(out));
+    register_module("body", body);
+    register_module("shortcut", shortcut);
+  }
+  torch::Tensor forward(const torch::Tensor& x) {
+    return torch::relu(body->forward(x) + (shortcut->is_empty() ? x : shortcut->forward(x)));
+  }
+};
+TORCH_MODULE(Block);
+
+// Waves of one of four directions.
+struct Pictures : torch::data::Dataset<Pictures> {
+  explicit Pictures(size_t count) : count_(count) {}
+  torch::data::Example<> get(size_t index) override {
+    const auto number = static_cast<int64_t>(index);
+    torch::Tensor side = torch::arange(16).to(torch::kFloat32), y = side.view({16, 1}), x = side;
+    torch::Tensor slope[] = {y, x, x + y, x - y};
+    return {torch::sin(slope[number % 4] + 0.1 * double(number)).expand({1, 16, 16}), torch::tensor(number % 4)};
+  }
+  std::optional<size_t> size() const override { return count_; }
+
+ private:
+  size_t count_;
+};
+
+auto loader(size_t count, size_t batch) {
+  return torch::data::make_data_loader<torch::data::samplers::SequentialSampler>(
+      Pictures(count).map(torch::data::transforms::Stack<>()), torch::data::DataLoaderOptions(batch));
+}
+
+int main() {
+  auto training = loader(160, 16), testing = loader(200, 50);
+  nn::Sequential model(conv(1, 8, 3), nn::BatchNorm2d(8), nn::ReLU(), Block(8, 8, 1), Block(8, 16, 2), Block(16, 32, 2),
+                       nn::AdaptiveAvgPool2d(1), nn::Flatten(), nn::Linear(nn::LinearOptions(32, 4).bias(false)));
+  for (const torch::Tensor& each : model->parameters())
+    if (each.dim() > 1) each.detach().copy_(torch::sin(torch::arange(each.numel())).view_as(each) * 0.2);
+
+  torch::optim::SGD sgd(model->parameters(),
+                        torch::optim::SGDOptions(0.01).momentum(0.9).weight_decay(1e-4).nesterov(true));
+  int64_t step = 0;
+  for (int epoch = 0; epoch < 2; ++epoch)
+    for (const torch::data::Example<>& batch : *training) {
+      torch::Tensor loss = nn::functional::cross_entropy(model->forward(batch.data), batch.target);
+      sgd.zero_grad();
+      loss.backward();
+      sgd.step();
+      const double rate = 0.01 * (1 + std::cos(M_PI * double(++step) / 20)) / 2;
+      for (auto& group : sgd.param_groups()) static_cast<torch::optim::SGDOptions&>(group.options()).lr(rate);
+      std::printf("loss %.4f\n", loss.item<double>());
+    }
+
+  model->eval();
+  torch::NoGradGuard off;
+  int64_t right = 0;
+  for (const torch::data::Example<>& batch : *testing)
+    right += (model->forward(batch.data).argmax(1) == batch.target).sum().item<int64_t>();
+  std::printf("right %ld\n", right);
+}
