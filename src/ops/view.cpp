@@ -249,6 +249,31 @@ std::optional<SymInt> optional_number(const dispatch::Value& value) {
 
 SymInts unsqueezed_sizes(const Grad& g) { return g.sizes("self"); }
 
+constexpr size_t kPiecesOfOneKernel = 32;  // of a list: each is text of the kernel, and a comparison for an element
+
+// Batches are joined, then what they give.
+Tensor joined_in_batches(const std::vector<Tensor>& tensors, int64_t dim) {
+  int64_t rank = 0;
+  std::optional<Dtype> dtype;
+  for (const Tensor& tensor : tensors) {
+    rank = std::max(rank, tensor.dim());
+    dtype = dtype ? promote(*dtype, tensor.dtype()) : tensor.dtype();
+  }
+  std::vector<Tensor> pieces;
+  for (const Tensor& tensor : tensors)
+    if (tensor.dim() == rank) pieces.push_back(tensor.to(*dtype));  // others are empty
+  while (pieces.size() > kPiecesOfOneKernel) {
+    std::vector<Tensor> joined;
+    for (size_t at = 0; at < pieces.size(); at += kPiecesOfOneKernel) {
+      const size_t count = std::min(kPiecesOfOneKernel, pieces.size() - at);
+      const auto begin = pieces.begin() + static_cast<std::ptrdiff_t>(at);
+      joined.push_back(cat(std::vector<Tensor>(begin, begin + static_cast<std::ptrdiff_t>(count)), dim));
+    }
+    pieces = std::move(joined);
+  }
+  return cat(pieces, dim);
+}
+
 }  // namespace
 
 OPS(view) {
@@ -523,6 +548,8 @@ OPS(view) {
         };
         return from(0);
       })
+      .in_parts([](const Arguments& arguments) { return arguments["tensors"].tensors().size() <= kPiecesOfOneKernel; },
+                joined_in_batches)
       .shape([](const Arguments& arguments) {
         std::span<const Tensor> tensors = arguments["tensors"].tensors();
         TENON_CHECK_VALUE(!tensors.empty(), "[cat] expected at least one tensor");

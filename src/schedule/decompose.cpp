@@ -11,7 +11,8 @@ bool needs_parts(const dispatch::Call& call) {
   const ops::Row* row = ops::row_of(call.op);
   if (!row || !row->decomposition) return false;
   if (row->kind == ops::Kind::Composite) return true;
-  return row->kind == ops::Kind::Opaque && row->opaque.supports && !row->opaque.supports({call.op, call.args});
+  const auto& whole = row->kind == ops::Kind::Element ? row->element.whole : row->opaque.supports;
+  return whole && !whole({call.op, call.args});
 }
 
 [[maybe_unused]] const bool registered = [] {

@@ -170,7 +170,7 @@ class Fuser {
 
   // Long chains are cut: what an element takes, from the roots on, stays within one kernel's limit.
   void bound_work() {
-    std::map<std::pair<const ops::Row*, Dtype>, int> known;
+    std::map<std::tuple<const ops::Row*, Dtype, size_t>, int> known;  // by row, dtype and number of tensors
     work_.assign(graph_.values.size(), 0);
     for (const Node& node : graph_.nodes) {
       const ops::Row* row = &row_for(*node.op);
@@ -180,12 +180,14 @@ class Fuser {
         continue;
       }
       std::set<ValueId> inputs;  // that are computed where they are read
+      size_t tensors = 0;
+      graph::each_reference(node, [&](ValueId) { ++tensors; });
       for (size_t at = 0; at < node.args.size(); ++at)
         if (!row->ignores(row->schema.arguments[at].name))
           graph::each_reference(node.args[at], [&](ValueId id) {
             if (!is_in_memory(id)) inputs.insert(id);
           });
-      auto [own, first] = known.try_emplace({row, graph_.meta(node.outputs[0]).dtype()}, 0);
+      auto [own, first] = known.try_emplace({row, graph_.meta(node.outputs[0]).dtype(), tensors}, 0);
       if (first) own->second = schedule::work_of(graph_, node);
       int all = own->second;
       for (ValueId id : inputs) all += work_of(id);

@@ -2,12 +2,14 @@
 
 #include <tenon/loop/builder.h>
 
+#include <algorithm>
+
 namespace tenon::schedule {
 namespace {
 
 constexpr int kRandom = 40;
 constexpr int kTranscendental = 14;
-constexpr int kElement = 4;  // of an element that is found by its place: comparing and adding indices
+constexpr int kElement = 4;  // of a place where an element may lie: comparing and adding indices
 
 // The row's expression, on lanes that are loaded.
 int pointwise_work(const ops::Row& row, const Graph& graph, const Node& node) {
@@ -53,7 +55,13 @@ int work_of(const Graph& graph, const Node& node) {
   const ops::Row& row = row_for(*node.op);
   switch (row.kind) {
     case ops::Kind::Pointwise: return pointwise_work(row, graph, node);
-    case ops::Kind::Element: return row.element.random ? kRandom : kElement;
+    case ops::Kind::Element: {
+      if (row.element.random) return kRandom;
+      size_t pieces = 1;
+      for (const graph::Argument& argument : node.args)
+        if (const auto* list = std::get_if<graph::ValueList>(&argument)) pieces = std::max(pieces, list->ids.size());
+      return kElement * static_cast<int>(pieces);
+    }
     case ops::Kind::Reduction: return 1;
     default: return 0;
   }

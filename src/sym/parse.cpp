@@ -103,6 +103,7 @@ class Parser {
     size_t begin = std::exchange(at_, end);
     std::string_view name = text_.substr(begin, end - begin);
     if (accept("(")) {
+      if (name == "let") return named_parts();
       ExprList args;
       do args.push_back(disjunction());
       while (accept(","));
@@ -116,12 +117,29 @@ class Parser {
     }
     if (name == "inf") return pool_.real_constant(std::numeric_limits<double>::infinity());
     if (name == "nan") return pool_.real_constant(std::numeric_limits<double>::quiet_NaN());
+    if (auto named = names_.find(std::string(name)); named != names_.end()) return named->second;
     Expr symbol = pool_.find_symbol(name);
     if (!symbol.defined()) {
       at_ = begin;
       expected("a known symbol");
     }
     return symbol;
+  }
+  // After "let(": parts, each with its name, and what is made of them.
+  Expr named_parts() {
+    for (;;) {
+      skip_spaces();
+      size_t end = at_;
+      while (end < text_.size() && name_letter(text_[end])) ++end;
+      if (end == at_ || text_.substr(end, 1) != ":") break;
+      std::string name(text_.substr(at_, end - at_));
+      at_ = end + 1;
+      names_[std::move(name)] = disjunction();
+      require(",");
+    }
+    Expr whole = disjunction();
+    require(")");
+    return whole;
   }
   static bool name_letter(unsigned char letter) { return std::isalnum(letter) || letter == '_' || letter == '.'; }
   static bool digit(char letter) { return letter >= '0' && letter <= '9'; }
@@ -144,6 +162,7 @@ class Parser {
   ExprPool& pool_;
   std::string_view text_;
   size_t at_ = 0;
+  std::unordered_map<std::string, Expr> names_;  // of parts
 };
 
 }  // namespace

@@ -85,6 +85,8 @@ struct ElementRule {
       false;  // eager leaves the memory as it is; in a graph, where only its geometry is read, it costs nothing
   // Of a row whose result is `self` but for `src`: the view of a whole that `src` replaces. Empty: it is no such row.
   std::function<Tensor(const Tensor& whole, const Arguments&)> place;
+  // Whether one kernel is to compute it for these arguments; when not, the row's decomposition is used. Empty: always.
+  std::function<bool(const Arguments&)> whole;
 };
 
 // How a view addresses: output coordinates to input coordinates.
@@ -169,7 +171,7 @@ struct Row final : dispatch::OperatorTraits {
   ElementRule element;
   ViewRule view;
   OpaqueRule opaque;
-  dispatch::KernelFunction decomposition;       // of a Composite, or beside an Opaque kernel
+  dispatch::KernelFunction decomposition;       // of a Composite, or beside an Opaque kernel or an Element
   ShapeRule shape;                              // of Element and Opaque rows
   std::function<void(const Arguments&)> check;  // of Pointwise rows: refuses what broadcasting and promotion would take
   std::vector<GradRule> grads;

@@ -55,6 +55,13 @@ class RowBuilder {
     row_->element.place = std::move(place);
     return std::move(*this);
   }
+  // Of an Element row: what computes it where one kernel would be too large.
+  template <typename F>
+  RowBuilder&& in_parts(std::function<bool(const Arguments&)> whole, F function) && {
+    row_->element.whole = std::move(whole);
+    row_->decomposition = dispatch::boxed(std::move(function));
+    return std::move(*this);
+  }
   RowBuilder&& view(std::function<Geometry(const Arguments&)> geometry,
                     std::function<std::vector<Expr>(ViewIndex&)> index) && {
     row_->kind = Kind::View;

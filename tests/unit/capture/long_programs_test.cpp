@@ -66,5 +66,47 @@ TEST(LongPrograms, twenty_thousand_operators) {
   check([](Tensor x) { return mm(x, x); });
 }
 
+// As a tree it would have more parts than memory holds.
+TEST(LongPrograms, numbers_whose_parts_are_shared) {
+  auto function = [](Tensor x) {
+    SymInt n = x.size(0);
+    for (int at = 0; at < 60; ++at) n = (n + 1) / 2 + n % 3;
+    return x + n;
+  };
+  auto f = compile(function, {.fullgraph = true, .dynamic = Dynamic::On});
+  for (int64_t rows : {4, 7, 1000}) {
+    Tensor x = randn({rows, 2});
+    EXPECT_TRUE(same_bits(f(x), function(x))) << rows;
+  }
+}
+
+// A list of tensors is joined in batches of 32, whose kernels are the same.
+TEST(LongPrograms, lists_of_tensors_are_batches) {
+  std::vector<Tensor> equal, different;
+  for (int64_t at = 0; at < 300; ++at) {
+    equal.push_back(randn({3, 2}));
+    different.push_back(at % 50 == 7 ? randint(0, 9, {at % 7, 2}) : randn({at % 7, 2}));
+  }
+  different.push_back(zeros({0}));  // PyTorch allows it beside any
+  auto join = [](std::vector<Tensor> list) { return cat(list, 0); };
+  for (const std::vector<Tensor>& list : {equal, different}) {
+    int64_t rows = 0;
+    for (const Tensor& each : list) rows += each.size(0).plain();
+    Tensor expected = empty({rows, 2});
+    rows = 0;
+    for (const Tensor& each : list) {
+      if (each.dim() != 2) continue;
+      expected.narrow(0, rows, each.size(0)).copy_(each);
+      rows += each.size(0).plain();
+    }
+    EXPECT_TRUE(same_bits(join(list), expected));
+    auto f = compile(join, {.fullgraph = true});
+    EXPECT_TRUE(same_bits(f(list), expected));
+    int64_t before = counter("kernels_launched").value();
+    f(list);
+    EXPECT_LE(counter("kernels_launched").value() - before, 16);  // ten batches, the whole, conversions
+  }
+}
+
 }  // namespace
 }  // namespace tenon

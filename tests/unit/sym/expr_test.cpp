@@ -80,6 +80,26 @@ TEST_F(ExprTest, PrintsNaturally) {
   EXPECT_EQ(Expr().str(), "undefined");
 }
 
+// As trees they would have 2^60 parts, or be nested 300 deep.
+TEST_F(ExprTest, NamesPartsOfWhatIsLarge) {
+  Expr s0 = size("s0"), shared = s0, deep = s0;
+  for (int at = 0; at < 60; ++at) shared = floor_div(shared + 1, number(2)) + mod(shared, number(3));
+  for (int64_t at = 0; at < 300; ++at) deep = max(floor_div(deep * 3 + at, number(2)), number(5));
+  for (Expr expr : {shared, deep, lt(shared, s0 * 2)}) {
+    std::string text = expr.str();
+    EXPECT_TRUE(text.starts_with("let(_0: ")) << text.substr(0, 80);
+    EXPECT_LT(text.size(), 1'000'000);
+    EXPECT_EQ(pool.parse(text), expr);
+  }
+  // A symbol of that name is not hidden.
+  Expr taken = size("_0");
+  EXPECT_TRUE((shared + taken).str().starts_with("let(_1: "));
+  EXPECT_EQ(pool.parse((shared + taken).str()), shared + taken);
+  EXPECT_EQ(pool.parse("let(a: s0 + 1, b: 2*a, a*b)"), (s0 + 1) * (s0 + 1) * 2);
+  EXPECT_EQ(error_of([&] { pool.parse("let(a: s0"); }),
+            "[parse] expected \",\" at position 9 of \"let(a: s0\", got the end");
+}
+
 TEST_F(ExprTest, ParsesItsText) {
   pool.symbol("s0");
   pool.symbol("s1");
