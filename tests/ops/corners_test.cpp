@@ -120,6 +120,16 @@ TEST(Corners, NumbersBesideHalves) {
   check([](Tensor x) { return x * 0.3; }, {0.06005859375, 10, -1.3515625});
 }
 
+TEST(Corners, BoolsAreNotSubtracted) {
+  Tensor mask = tensor({true, false}), x = ones({2});
+  EXPECT_THAT(error_of([&] { (void)(x - mask); }), HasSubstr("[sub] a bool cannot be subtracted"));
+  EXPECT_THAT(error_of([&] { (void)(mask - x); }), HasSubstr("logical_not()"));
+  EXPECT_THAT(error_of([&] { (void)(1 - mask); }), HasSubstr("[rsub] a bool cannot be subtracted"));
+  EXPECT_THAT(error_of([&] { (void)(mask - mask); }), HasSubstr("two bools cannot be subtracted: use ^"));
+  EXPECT_THAT(error_of([&] { x.sub_(mask); }), HasSubstr("[sub_]"));
+  EXPECT_THAT(error_of([&] { (void)compile([](Tensor a, Tensor b) { return a - b; })(x, mask); }), HasSubstr("[sub]"));
+}
+
 TEST(Corners, RangesOfWholeNumbers) {
   EXPECT_EQ(values(arange(0, 3.1, 1, kInt64)), (std::vector<double>{0, 1, 2}));
   EXPECT_EQ(values(arange(0, 3.1, 1, kInt32)), (std::vector<double>{0, 1, 2, 3}));
