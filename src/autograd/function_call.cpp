@@ -6,6 +6,7 @@
 #include <tenon/dispatch/registration.h>
 
 #include "autograd/function_call.h"
+#include "support/at_fork.h"
 
 #include <cctype>
 #include <cstdlib>
@@ -129,7 +130,7 @@ AnyValue::List positions(std::span<const Tensor> tensors, std::span<const Tensor
 // "ns::(anonymous namespace)::Cube" → "Cube"; graphs are compared by their text, so every function has a name of its
 // own.
 std::string overload_name(const std::string& type) {
-  static std::mutex mutex;
+  static auto& mutex = *new support::ForkSafe<std::mutex>;
   static auto* taken = new std::set<std::string>;
   std::string brief;
   for (char letter : type.substr(type.rfind(':') + 1))

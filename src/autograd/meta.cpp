@@ -4,6 +4,7 @@
 #include "autograd/copy_slices.h"
 #include "autograd/row_node.h"
 #include "core/effects.h"
+#include "support/at_fork.h"
 
 #include <mutex>
 
@@ -35,7 +36,7 @@ namespace {
 
 Ref<Node> accumulator_of(const Tensor& leaf) {
   // Threads that share a parameter must agree on its accumulator.
-  static std::mutex mutex;
+  static auto& mutex = *new support::ForkSafe<std::mutex>;
   std::lock_guard lock(mutex);
   AutogradMeta& meta = ensure_meta(leaf);
   if (Ref<Node> known = meta.accumulator.lock()) return known;

@@ -77,7 +77,7 @@ void Node::copy_structure(const Node& from) {
 }
 
 const std::string& Node::made_at() const {
-  static const std::string nowhere;
+  static const auto& nowhere = *new std::string;
   return made_at_ ? *made_at_ : nowhere;
 }
 

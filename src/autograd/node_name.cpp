@@ -1,4 +1,6 @@
 #include "autograd/node_name.h"
+#include "support/at_fork.h"
+#include "support/thread_data.h"
 
 #include <array>
 #include <cctype>
@@ -60,7 +62,7 @@ std::string make_name(const ops::Row& row) {
 }
 
 const std::string& look_up(const ops::Row& row) {
-  static std::mutex mutex;
+  static auto& mutex = *new support::ForkSafe<std::mutex>;
   static auto* names = new std::unordered_map<const ops::Row*, std::string>;
   std::lock_guard lock(mutex);
   auto [found, missing] = names->try_emplace(&row);
@@ -70,7 +72,7 @@ const std::string& look_up(const ops::Row& row) {
 
 // Operators with a backward step of their own in PyTorch that are a case of another one here.
 const std::string* special_case(const RecordedCall& call) {
-  static const std::string transposed = "TBackward0", whole_sum = "SumBackward0";
+  static const auto &transposed = *new std::string("TBackward0"), &whole_sum = *new std::string("SumBackward0");
   const schema::Schema& schema = call.row->schema;
   using Tag = dispatch::Value::Tag;
   if (schema.name == "permute" && call.arguments[1].tag() == Tag::Ints) {
@@ -93,8 +95,8 @@ const std::string& node_name(const RecordedCall& call) {
     const std::string* name = nullptr;
   };
   // On the heap: a library that a program loads late (Python does) has little room among the thread's own variables.
-  thread_local const auto slots = std::make_unique<std::array<Slot, 256>>();
-  Slot& slot = (*slots)[(reinterpret_cast<uintptr_t>(&row) >> 6) % slots->size()];
+  auto& slots = support::thread_data([] { return new std::array<Slot, 256>(); });
+  Slot& slot = slots[(reinterpret_cast<uintptr_t>(&row) >> 6) % slots.size()];
   if (slot.row != &row) slot = {&row, &look_up(row)};
   return *slot.name;
 }

@@ -5,6 +5,8 @@
 #include <map>
 #include <mutex>
 
+#include "support/at_fork.h"
+
 namespace tenon::autograd {
 
 uint64_t new_kind() {
@@ -13,7 +15,7 @@ uint64_t new_kind() {
 }
 
 uint64_t detail::kind_of_function(void (*function)()) {
-  static std::mutex mutex;
+  static auto& mutex = *new support::ForkSafe<std::mutex>;
   static auto* kinds = new std::map<void (*)(), uint64_t>;
   std::lock_guard lock(mutex);
   uint64_t& kind = (*kinds)[function];

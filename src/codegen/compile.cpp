@@ -4,6 +4,7 @@
 #include "codegen/debug_files.h"
 #include "codegen/llvm/backend.h"
 #include "codegen/llvm/jit.h"
+#include "support/at_fork.h"
 
 #include <tenon/support/counters.h>
 #include <tenon/support/log.h>
@@ -60,7 +61,7 @@ class Table {
 
  private:
   static constexpr size_t kLatest = 4096;
-  std::mutex mutex_;
+  support::ForkSafe<std::mutex> mutex_;
   std::unordered_map<std::string, std::weak_ptr<const CompiledKernel>> by_key_;
   std::deque<CompiledKernelRef> latest_;
   size_t swept_ = kLatest;  // entries after the last sweep
@@ -84,6 +85,7 @@ struct Job {
 CompiledKernelRef build(Job& job, int bits) {
   static Counter& generated = counter("kernels_generated");
   static Counter& cached = counter("kernels_from_cache");
+  support::NoFork llvm_holds_locks;
   const auto start = std::chrono::steady_clock::now();
   auto made = std::make_shared<CompiledKernel>();
   std::string problem;

@@ -1,6 +1,7 @@
 #include <tenon/codegen/object_cache.h>
 
 #include "bounds.h"
+#include "support/at_fork.h"
 #include "trim_cache.h"
 #include "write_file.h"
 
@@ -44,7 +45,7 @@ int64_t wanted_limit() {
 }
 
 struct State {
-  std::mutex mutex;
+  support::ForkSafe<std::mutex> mutex;
   bool resolved = false;
   std::string folder;  // "": none
   int64_t limit = wanted_limit();

@@ -1,4 +1,5 @@
 #include "cache.h"
+#include "support/thread_data.h"
 
 #include "replay.h"
 
@@ -60,15 +61,16 @@ std::optional<std::vector<Tensor>> Cache::run(const autograd::Walk& walk, bool v
   }
   std::shared_ptr<Entry> entry = find(description, verbose);
   // A walk that a node of one like it has started, while that one is in the middle of what is recorded for both.
-  thread_local std::vector<const Entry*> under_way;
+  std::vector<const Entry*>& under_way = support::thread_data([] { return new std::vector<const Entry*>; });
   if (std::find(under_way.begin(), under_way.end(), entry.get()) != under_way.end()) {
     if (verbose) say("not captured: a walk like it, which started it, is under way");
     return std::nullopt;
   }
   under_way.push_back(entry.get());
   struct Over {
-    ~Over() { under_way.pop_back(); }
-  } over;
+    std::vector<const Entry*>& of;
+    ~Over() { of.pop_back(); }
+  } over{under_way};
   running.id = autograd::next_walk_id();
   support::SwapSlot runs(support::ContextSlot::Walk, &running);
   Run run(running, description);

@@ -2,11 +2,29 @@
 
 #include <tenon/core/random.h>
 
+#include <pthread.h>
+
+#include <new>
+
 namespace tenon {
+namespace {
+
+// Another thread may have held its lock: a copy has a lock of its own.
+void free_in_child() {
+  Generator& generator = default_generator();
+  const Generator copy(generator);
+  new (&generator) Generator(copy);
+}
+
+}  // namespace
 
 Generator& default_generator() {
-  static Generator generator;
-  return generator;
+  // Never destroyed: static objects may draw while the process ends.
+  static auto* generator = [] {
+    pthread_atfork(nullptr, nullptr, free_in_child);
+    return new Generator;
+  }();
+  return *generator;
 }
 
 void Generator::set_state(uint64_t seed, uint64_t offset) {

@@ -1,4 +1,5 @@
 #include "memory_limit.h"
+#include "support/at_fork.h"
 
 #include <tenon/core/storage.h>
 #include <tenon/support/counters.h>
@@ -37,7 +38,7 @@ struct SizeClass {
 };
 
 struct Pool {
-  std::mutex mutex;
+  support::ForkSafe<std::mutex> mutex;
   // Free blocks by rounded size; a flat list per power of two keeps look-up to a short scan.
   std::array<std::vector<std::pair<int64_t, void*>>, kClasses> free;
   int64_t in_use = 0, cached = 0, peak = 0;

@@ -1,4 +1,6 @@
 #include "borrows.h"
+#include "support/at_fork.h"
+#include "support/thread_data.h"
 
 #include <tenon/dispatch/value.h>
 
@@ -35,7 +37,7 @@ struct Slot {
 
 // Slots of threads that ended are used again; their counts go on.
 struct Slots {
-  std::mutex mutex;
+  support::ForkSafe<std::mutex> mutex;
   std::deque<Slot> all{1};  // slot 0 is nobody's
   std::vector<uint16_t> free;
   static Slots& instance() {
@@ -55,8 +57,7 @@ struct ThreadSlots {
 };
 
 ThreadSlots& mine() {
-  thread_local ThreadSlots slots;
-  return slots;
+  return support::thread_data([] { return new ThreadSlots; });
 }
 
 thread_local uint16_t innermost = 0;

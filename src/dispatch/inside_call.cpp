@@ -1,4 +1,5 @@
 #include "inside_call.h"
+#include "support/at_fork.h"
 
 #include "core/rebind.h"
 
@@ -23,7 +24,7 @@ const bool barrier_available = syscall(__NR_membarrier, MEMBARRIER_CMD_REGISTER_
 namespace {
 
 struct Threads {
-  std::mutex mutex;
+  support::ForkSafe<std::mutex> mutex;
   std::vector<const std::atomic<uint32_t>*> depths;
   static Threads& all() {
     static auto* threads = new Threads;  // outlives every thread

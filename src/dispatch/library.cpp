@@ -4,6 +4,8 @@
 #include <map>
 #include <mutex>
 
+#include "support/at_fork.h"
+
 namespace tenon::dispatch {
 namespace {
 
@@ -11,7 +13,7 @@ constexpr std::string_view kReserved[] = {"aten", "prim", "prims", "at", "torch"
 
 // Namespaces that a Kind::Def library defines, with its place.
 struct Claims {
-  std::mutex mutex;
+  support::ForkSafe<std::mutex> mutex;
   std::map<std::string, std::string, std::less<>> places;
   static Claims& all() {
     static auto* claims = new Claims;

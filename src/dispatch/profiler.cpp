@@ -1,5 +1,6 @@
 #include "profile_ranges.h"
 #include "profile_scope.h"
+#include "support/at_fork.h"
 
 #include <tenon/support/error.h>
 
@@ -23,7 +24,7 @@ namespace {
 
 // What the profiler that records has so far.
 struct Store {
-  std::mutex mutex;
+  support::ForkSafe<std::mutex> mutex;
   uint64_t record = 0;  // counts profilers
   std::chrono::steady_clock::time_point begin;
   std::vector<Profiler::Event> events;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "inside_call.h"
+#include "support/at_fork.h"
 
 #include <tenon/dispatch/registration.h>
 
@@ -57,7 +58,7 @@ struct Registry {
     Ref<const Operator> op;
   };
 
-  std::mutex mutex;
+  support::ForkSafe<std::mutex> mutex;
   ByName<Ref<Operator>> operators;
   ByName<std::vector<Operator*>> packets;  // overloads by "ns::name"
   std::unordered_set<Operator*> nameless;  // of `make_operator`

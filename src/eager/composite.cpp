@@ -1,4 +1,5 @@
 #include "composite.h"
+#include "support/at_fork.h"
 
 #include <tenon/fake/fake.h>
 #include <tenon/graph/symbolic_inputs.h>
@@ -21,7 +22,7 @@ struct Entry {
 };
 
 struct Cache {
-  std::shared_mutex mutex;
+  support::ForkSafe<std::shared_mutex> mutex;
   std::unordered_map<std::string, std::vector<std::shared_ptr<const Entry>>> entries;
 };
 

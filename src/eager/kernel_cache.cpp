@@ -1,4 +1,5 @@
 #include "kernel_cache.h"
+#include "support/at_fork.h"
 
 #include <tenon/fake/fake.h>
 #include <tenon/runtime/launch.h>
@@ -185,7 +186,7 @@ class Graphs {
 };
 
 struct Cache {
-  std::shared_mutex mutex;
+  support::ForkSafe<std::shared_mutex> mutex;
   std::unordered_map<std::string, std::shared_ptr<const Entry>> entries;
 };
 

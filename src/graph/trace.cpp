@@ -7,8 +7,8 @@ namespace tenon::graph {
 namespace {
 
 DecompositionOf& decomposition_source() {
-  static DecompositionOf source;
-  return source;
+  static auto* source = new DecompositionOf;  // never destroyed: static objects may trace while the process ends
+  return *source;
 }
 
 void record_call(dispatch::Call& call) {

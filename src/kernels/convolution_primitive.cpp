@@ -1,4 +1,5 @@
 #include "kernels/convolution_primitive.h"
+#include "support/thread_data.h"
 
 #include <tenon/kernels/convolution.h>
 #include <tenon/support/error.h>
@@ -185,8 +186,8 @@ void ConvolutionPrimitive::run(void* input, void* weight, const void* bias, void
 }
 
 ConvolutionPrimitive& convolution_primitive(const ConvolutionKey& key) {
-  thread_local onednn::PrimitiveCache<ConvolutionKey, ConvolutionPrimitive> cache(kKept);
-  return cache.get(key);
+  using Cache = onednn::PrimitiveCache<ConvolutionKey, ConvolutionPrimitive>;
+  return support::thread_data([] { return new Cache(kKept); }).get(key);
 }
 
 bool convolution_supports(Dtype dtype) {

@@ -1,4 +1,5 @@
 #include "kernels/matmul_primitive.h"
+#include "support/thread_data.h"
 
 #include <tenon/kernels/matmul.h>
 #include <tenon/support/error.h>
@@ -116,8 +117,8 @@ void MatmulPrimitive::run(const void* a, const void* b, const void* bias, void* 
 }
 
 MatmulPrimitive& matmul_primitive(const MatmulKey& key) {
-  thread_local onednn::PrimitiveCache<MatmulKey, MatmulPrimitive> cache(kKept);
-  return cache.get(key);
+  using Cache = onednn::PrimitiveCache<MatmulKey, MatmulPrimitive>;
+  return support::thread_data([] { return new Cache(kKept); }).get(key);
 }
 
 bool matmul_supports(Dtype dtype) {

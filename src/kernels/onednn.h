@@ -11,6 +11,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "support/at_fork.h"
+
 namespace tenon::kernels::onednn {
 
 dnnl::engine& engine();
@@ -52,6 +54,7 @@ class PrimitiveCache {
       entries_.splice(entries_.begin(), entries_, found->second);
       return found->second->second;
     }
+    support::NoFork library_holds_locks;
     entries_.emplace_front(std::piecewise_construct, std::forward_as_tuple(key), std::forward_as_tuple(key));
     by_key_.emplace(key, entries_.begin());
     if (entries_.size() > kept_) {

@@ -1,6 +1,7 @@
 #include "autograd_kernel.h"
 #include "devices.h"
 #include "fake_kernel.h"
+#include "support/at_fork.h"
 
 #include "fake/unknown_numbers.h"
 
@@ -52,7 +53,7 @@ struct CustomOpState {
 namespace {
 
 struct CustomOps {
-  std::mutex mutex;
+  support::ForkSafe<std::mutex> mutex;
   std::map<std::string, std::shared_ptr<CustomOpState>, std::less<>> by_name;
   static CustomOps& all() {
     static auto* ops = new CustomOps;

@@ -12,6 +12,8 @@
 #include <cstring>
 #include <limits>
 
+#include "support/thread_data.h"
+
 namespace tenon::runtime {
 namespace {
 
@@ -55,7 +57,7 @@ class Scratch {
 
   // The given buffers, and this thread's scratch behind them.
   SmallVector<void*, 16> with(std::span<void* const> buffers) const {
-    thread_local std::vector<std::byte> memory;
+    std::vector<std::byte>& memory = support::thread_data([] { return new std::vector<std::byte>; });
     if (static_cast<int64_t>(memory.size()) < total_ + 64) memory.resize(static_cast<size_t>(total_) + 64);
     SmallVector<void*, 16> all;
     for (void* buffer : buffers) all.push_back(buffer);

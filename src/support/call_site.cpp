@@ -8,17 +8,19 @@
 
 #include <mutex>
 
+#include "support/at_fork.h"
+
 namespace tenon {
 namespace {
 
 struct Registered {
-  std::mutex mutex;
+  support::ForkSafe<std::mutex> mutex;
   Symbolizer symbolizer;
 };
 
 Registered& registered() {
-  static Registered instance;
-  return instance;
+  static auto* instance = new Registered;  // static objects may compile while the process ends
+  return *instance;
 }
 
 // A stretch of memory that holds code of a file.

@@ -2,11 +2,13 @@
 
 #include <mutex>
 
+#include "support/at_fork.h"
+
 namespace tenon {
 namespace {
 
 struct Registry {
-  std::mutex mutex;
+  support::ForkSafe<std::mutex> mutex;
   std::map<std::string, Counter, std::less<>> counters;  // nodes never move, so references stay valid
 };
 

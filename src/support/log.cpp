@@ -10,6 +10,8 @@
 #include <mutex>
 #include <set>
 
+#include "support/at_fork.h"
+
 namespace tenon {
 namespace {
 
@@ -66,8 +68,8 @@ void support::log_formatted(LogTopic topic, fmt::string_view text, fmt::format_a
 void set_logs(std::string_view topics) { enabled_topics() = parse_topics(topics); }
 
 void warn_once(const std::string& key, const std::string& text) {
-  static std::mutex mutex;
-  static std::set<std::string> seen;
+  static auto& mutex = *new support::ForkSafe<std::mutex>;
+  static auto& seen = *new std::set<std::string>;
   std::lock_guard lock(mutex);
   if (!seen.insert(key).second) return;
   ++warnings;

@@ -1,4 +1,5 @@
 #include "pool.h"
+#include "support/thread_data.h"
 
 #include <tenon/support/log.h>
 #include <tenon/sym/shape_env.h>
@@ -11,8 +12,7 @@ namespace tenon::sym {
 namespace {
 
 std::string& current_place() {
-  thread_local std::string place;
-  return place;
+  return support::thread_data([] { return new std::string; });
 }
 
 std::string bracketed_place(const char* otherwise) {

@@ -1,4 +1,5 @@
 #include "apply.h"
+#include "support/thread_data.h"
 
 #include <tenon/sym/shape_env.h>
 
@@ -170,8 +171,7 @@ namespace sym {
 namespace {
 
 StaticQueryObserver& static_query_observer() {
-  thread_local StaticQueryObserver observer;
-  return observer;
+  return support::thread_data([] { return new StaticQueryObserver; });
 }
 
 }  // namespace

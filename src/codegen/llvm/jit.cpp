@@ -1,4 +1,5 @@
 #include "jit.h"
+#include "support/at_fork.h"
 
 #include "../runtime_symbols.h"
 
@@ -24,7 +25,7 @@ struct Session {
   std::unique_ptr<orc::ObjectLinkingLayer> layer;
   orc::JITDylib* externals = nullptr;
   std::atomic<int64_t> count{0}, loaded{0};
-  std::mutex mutex;
+  support::ForkSafe<std::mutex> mutex;
   std::string problem;  // what was reported last: lookups say only that they failed
 
   Session() {
@@ -57,6 +58,7 @@ LoadedCode load_object_code(const std::string& object, std::string* error) {
   orc::JITDylib& library = jit.session->createBareJITDylib("kernel" + std::to_string(jit.count++));
   ++jit.loaded;
   std::shared_ptr<void> owner(&library, [](orc::JITDylib* unused) {
+    support::NoFork session_is_locked;
     Session& same = jit_session();
     if (llvm::Error problem = same.session->removeJITDylib(*unused)) llvm::consumeError(std::move(problem));
     --same.loaded;

@@ -5,12 +5,14 @@
 
 #include <mutex>
 
+#include "support/at_fork.h"
+
 namespace tenon::codegen {
 namespace {
 
 std::vector<CodePlace> places_at(const std::string& module, uint64_t offset) {
-  static std::mutex mutex;
-  static llvm::symbolize::LLVMSymbolizer symbolizer;
+  static auto& mutex = *new support::ForkSafe<std::mutex>;
+  static auto& symbolizer = *new llvm::symbolize::LLVMSymbolizer;
   std::lock_guard lock(mutex);
   llvm::Expected<llvm::DIInliningInfo> found =
       symbolizer.symbolizeInlinedCode(module, {offset, llvm::object::SectionedAddress::UndefSection});

@@ -1,4 +1,5 @@
 #include "target.h"
+#include "support/at_fork.h"
 
 #include <tenon/codegen/compile.h>
 
@@ -26,12 +27,13 @@ constexpr const char* kAvx512[] = {"avx512f", "avx512bw", "avx512dq", "avx512vl"
 constexpr const char* kAvx2[] = {"avx2", "fma", "f16c"};
 
 const llvm::StringMap<bool>& host_features() {
-  static const llvm::StringMap<bool> features = [] {
-    llvm::StringMap<bool> copy;
-    for (const auto& entry : llvm::sys::getHostCPUFeatures()) copy[entry.getKey()] = entry.getValue();
+  // Never destroyed: static objects may compile while the process ends.
+  static const auto* features = [] {
+    auto* copy = new llvm::StringMap<bool>;
+    for (const auto& entry : llvm::sys::getHostCPUFeatures()) (*copy)[entry.getKey()] = entry.getValue();
     return copy;
   }();
-  return features;
+  return *features;
 }
 
 template <size_t N>
@@ -65,7 +67,7 @@ int default_bits() {
 }
 
 struct Pool {
-  std::mutex mutex;
+  support::ForkSafe<std::mutex> mutex;
   std::vector<llvm::TargetMachine*> idle[3];  // by width
 };
 // Never destroyed: threads may still hold machines when the process ends.

@@ -1,0 +1,51 @@
+// What other threads are at while one forks. The child has only that one thread: a lock that another held at that
+// moment would stay taken there for ever.
+//
+// A `ForkSafe` mutex is free in the child: a fork waits until it has them all. They are tried, not waited for, and
+// given back if one is taken, so that no order among them is needed. `NoFork` is for what takes locks that are not ours
+// and takes long (LLVM): a fork waits for those inside, and others wait for the fork. Inside, nobody waits for a thread
+// that has yet to come in.
+#pragma once
+
+#include <mutex>
+
+namespace tenon::support {
+
+// One lock, as a fork sees it.
+class AtFork {
+ public:
+  AtFork();
+  virtual ~AtFork();
+  AtFork(const AtFork&) = delete;
+  AtFork& operator=(const AtFork&) = delete;
+
+  virtual bool try_take() = 0;
+  virtual void give_back() = 0;  // in the parent, or where another could not be had
+  virtual void renew() = 0;      // in the child: it is another thread than the one that took it
+};
+
+template <typename Mutex>
+class ForkSafe : public Mutex {
+ public:
+  ForkSafe() = default;
+
+ private:
+  struct Lock final : AtFork {
+    explicit Lock(Mutex& of) : mutex(of) {}
+    bool try_take() override { return mutex.try_lock(); }
+    void give_back() override { mutex.unlock(); }
+    void renew() override { new (&mutex) Mutex; }
+    Mutex& mutex;
+  };
+  Lock lock_{*this};
+};
+
+class NoFork {
+ public:
+  NoFork();
+  ~NoFork();
+  NoFork(const NoFork&) = delete;
+  NoFork& operator=(const NoFork&) = delete;
+};
+
+}  // namespace tenon::support
