@@ -248,6 +248,9 @@ struct Context {
 
 std::vector<Tensor> evaluate_row(const dispatch::Operator& op, std::span<const Value> args, Context& context);
 
+// (An Element says itself what it is; its parts, of long lists, are held against that.)
+bool is_said_by_parts(const ops::Row& row) { return row.decomposition && row.kind != ops::Kind::Element; }
+
 // The parts of a composite, recorded on fakes of these very sizes, then evaluated.
 std::vector<Tensor> evaluate_parts(const dispatch::Operator& op, std::span<const Value> args, Context& context) {
   auto env = make_ref<sym::ShapeEnv>();
@@ -266,7 +269,7 @@ std::vector<Tensor> evaluate_parts(const dispatch::Operator& op, std::span<const
     fake::DynamicSizes sizes(env);
     graph::TraceMode trace(recorder, [](const dispatch::Call& call) {
       const ops::Row* row = ops::row_of(call.op);
-      return row && row->decomposition;
+      return row && is_said_by_parts(*row);
     });
     for (const Value& result : dispatch::call_boxed(op, fake_args))
       recorder.graph().outputs.push_back(recorder.to_argument(result));
@@ -306,7 +309,7 @@ std::vector<Tensor> evaluate_parts(const dispatch::Operator& op, std::span<const
 std::vector<Tensor> evaluate_row(const dispatch::Operator& op, std::span<const Value> args, Context& context) {
   const ops::Row* row = ops::row_of(op);
   TENON_ASSERT(row, "{} has no row", op.name());
-  if (row->decomposition) return evaluate_parts(op, args, context);
+  if (is_said_by_parts(*row)) return evaluate_parts(op, args, context);
   // Around a root, what is left of large parts is as exact as they are.
   static const std::set<std::string_view> kWithRoots = {"digamma", "lgamma", "logaddexp", "logaddexp2"};
   context.closeness.parts |= kWithRoots.contains(row->schema.name);
