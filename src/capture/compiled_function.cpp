@@ -166,6 +166,9 @@ struct CompiledFunction::State {
   std::vector<graph::DimPolicy> policies(const std::string& name, const Tensor& tensor);
   bool number_changes(const Ref<CellState>& cell);
   void note_break(const std::string& why);
+  // Runs the segments behind one that has run with these results.
+  std::vector<Value> go_on(SegmentRef segment, std::vector<Value> results, Frame& frame, std::span<const Value> numbers,
+                           Body body);
   // Goes on where nothing that was compiled fits: `path` was run, and none of `level` comes next.
   std::vector<Value> capture_from(std::vector<SegmentRef> path, const Siblings* level, Frame& frame,
                                   std::span<const Value> numbers, Body body);
@@ -666,26 +669,37 @@ std::vector<Value> CompiledFunction::call(std::span<const Tensor> tensors, std::
   } else {
     for (const Value& number : numbers) frame.numbers.push_back(graph::symbol_bits(number));
   }
+  // Most functions are one segment, and most calls are not verified: what is left to do for others is out of the way.
+  SegmentRef first = state_->find(state_->roots, frame);
+  if (!first) return state_->capture_from({}, &state_->roots, frame, numbers, body);
+  if (first->eager) return body(tensors, numbers);
+  std::vector<Value> results = first->run(frame);
+  if (!first->returns() || verifies.load(std::memory_order_relaxed)) [[unlikely]]
+    return state_->go_on(std::move(first), std::move(results), frame, numbers, body);
+  first->leave();
+  return results;
+}
+
+std::vector<Value> CompiledFunction::State::go_on(SegmentRef segment, std::vector<Value> results, Frame& frame,
+                                                  std::span<const Value> numbers, Body body) {
   std::vector<SegmentRef> path;
-  const Siblings* level = &state_->roots;
-  for (;;) {
-    SegmentRef segment = state_->find(*level, frame);
-    if (!segment) return state_->capture_from(std::move(path), level, frame, numbers, body);
-    if (segment->eager) return body(tensors, numbers);
-    std::vector<Value> results = segment->run(frame);
-    if (segment->returns()) {
-      bool gave_up = std::any_of(tensors.begin(), tensors.end(), [](const Tensor& each) { return !each.defined(); });
-      gave_up |= state_->gave_up_parameters.load(std::memory_order_relaxed);
-      if (verifies.load(std::memory_order_relaxed) && !gave_up) {
-        path.push_back(segment);
-        Capture(*state_, frame, numbers, std::move(path), body).run(true);
-      }
-      segment->leave();
-      return results;
-    }
+  while (!segment->returns()) {
     path.push_back(std::move(segment));
-    level = &path.back()->children;
+    const Siblings* level = &path.back()->children;
+    segment = find(*level, frame);
+    if (!segment) return capture_from(std::move(path), level, frame, numbers, body);
+    if (segment->eager) return body(frame.arguments, numbers);
+    results = segment->run(frame);
   }
+  if (verifies.load(std::memory_order_relaxed)) {
+    bool is_whole =
+        std::all_of(frame.arguments.begin(), frame.arguments.end(), [](const Tensor& each) { return each.defined(); });
+    path.push_back(segment);
+    if (is_whole && !gave_up_parameters.load(std::memory_order_relaxed))
+      Capture(*this, frame, numbers, std::move(path), body).run(true);
+  }
+  segment->leave();
+  return results;
 }
 
 std::vector<Value> CompiledFunction::State::capture_from(std::vector<SegmentRef> path, const Siblings* level,
