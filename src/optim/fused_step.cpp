@@ -30,12 +30,17 @@ bool FusedStep::takes(std::span<const Tensor> tensors) const {
     if (!each.defined() || each.is_fake() || each.device() != Device(kCPU) || !each.is_contiguous() ||
         each.dtype() != parameter.dtype() || !(each.sizes() == parameter.sizes()))
       return false;
-    const bool is_gradient = at == 1;
-    if (!own.insert(storage_of(each)).second || written_.contains(storage_of(each)) ||
-        (!is_gradient && read_.contains(storage_of(each))))
-      return false;
+    if (!own.insert(storage_of(each)).second) return false;
   }
   return true;
+}
+
+void FusedStep::make_way_for(std::span<const Tensor> tensors) {
+  bool touches = false;
+  for (size_t at = 0; at < tensors.size(); ++at)
+    touches |= tensors[at].defined() && storage_of(tensors[at]) &&
+               (written_.contains(storage_of(tensors[at])) || (at != 1 && read_.contains(storage_of(tensors[at]))));
+  if (touches) launch();
 }
 
 void FusedStep::add(std::vector<Tensor> tensors, std::function<void(int64_t begin, int64_t end)> run) {
@@ -67,6 +72,10 @@ void FusedStep::launch() {
   for (const Part& part : parts_)
     for (size_t at = 0; at < part.tensors.size(); ++at)
       if (at != 1 && part.tensors[at].impl()->version) ++part.tensors[at].impl()->version->count;
+  parts_.clear();
+  read_.clear();
+  written_.clear();
+  blocks_ = 0;
 }
 
 }  // namespace tenon::optim

@@ -2,8 +2,8 @@
 //
 // An optimizer says once what a step does to an element: its rule, a template over numbers and tensors (rule.h).
 // `apply` puts the rule on the list of the step that is running, which does the whole list as one launch at its end.
-// Where the tensors are not plain numbers in one order (another layout, half precision, fakes, memory that is on the
-// list already), the same rule is run at once by operators; the bits are the same.
+// Where the tensors are not plain numbers in one order (another layout, half precision, fakes), the same rule is run at
+// once by operators; the bits are the same. Memory that is on the list already is done first.
 //
 //   struct Rule {
 //     static constexpr size_t kRemembers = 1;  // tensors beside the parameter and its gradient
@@ -35,9 +35,11 @@ class FusedStep {
   // Null outside of a step.
   static FusedStep* current();
 
-  // Whether the tensors can be on the list: plain numbers of one floating type of 4 or 8 bytes, laid out alike, in
-  // memory that nothing on the list writes to. The first is the parameter, then the gradient, then what is remembered.
+  // Whether the tensors can be on the list: plain numbers of one floating type of 4 or 8 bytes, laid out alike, each in
+  // memory of its own. The first is the parameter, then the gradient, then what is remembered.
   bool takes(std::span<const Tensor> tensors) const;
+  // Does what is on the list now, if that touches memory of these tensors.
+  void make_way_for(std::span<const Tensor> tensors);
   // `run` does the elements from `begin` to `end`.
   void add(std::vector<Tensor> tensors, std::function<void(int64_t begin, int64_t end)> run);
   void launch();
@@ -121,11 +123,13 @@ void apply(const Rule& rule, const Tensor& parameter, const Tensor& gradient,
            const std::array<Tensor*, Rule::kRemembers>& remembered) {
   std::vector<Tensor> tensors = {parameter, gradient};
   for (Tensor* each : remembered) tensors.push_back(*each);
-  if (FusedStep* step = FusedStep::current(); step && step->takes(tensors)) {
-    auto run =
-        parameter.dtype() == kFloat32 ? detail::runner<float>(rule, tensors) : detail::runner<double>(rule, tensors);
-    step->add(std::move(tensors), std::move(run));
-    return;
+  if (FusedStep* step = FusedStep::current()) {
+    step->make_way_for(tensors);
+    if (step->takes(tensors)) {
+      auto run =
+          parameter.dtype() == kFloat32 ? detail::runner<float>(rule, tensors) : detail::runner<double>(rule, tensors);
+      return step->add(std::move(tensors), std::move(run));
+    }
   }
   Tensor value = parameter;
   std::array<Tensor, Rule::kRemembers + 1> updated;

@@ -12,6 +12,7 @@
 
 #include <map>
 
+#include "making.h"
 #include "unit/autograd/helpers.h"
 
 namespace tenon::testing {
@@ -38,13 +39,6 @@ struct Problem {
     loss().backward();
   }
 };
-
-using Make = std::function<std::unique_ptr<Optimizer>(std::vector<Tensor>)>;
-
-template <typename O, typename Options>
-Make making(const Options& options) {
-  return [options](std::vector<Tensor> parameters) { return std::make_unique<O>(std::move(parameters), options); };
-}
 
 std::map<std::string, Make> optimizers() {
   using Adam_ = AdamOptions;
