@@ -12,6 +12,11 @@ set(TENON_TEST_CACHE ${PROJECT_BINARY_DIR}/test_cache)
 set(TENON_TEST_ENVIRONMENT TENON_CACHE=${TENON_TEST_CACHE} TENON_ORACLE=1 OMP_WAIT_POLICY=passive
   TSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/cmake/tsan_suppressions.txt
   UBSAN_OPTIONS=print_stacktrace=1)
+# Seconds for an entry. A sanitizer, which makes everything ten times as slow, is asked for by hand, and left to finish.
+set(TENON_TEST_TIMEOUT 600)
+if(TENON_SANITIZE)
+  set(TENON_TEST_TIMEOUT 14400)
+endif()
 # A debug build also traces the function again at every cached call.
 if(CMAKE_BUILD_TYPE STREQUAL "Debug")
   list(APPEND TENON_TEST_ENVIRONMENT TENON_VERIFY_CAPTURE=1)
@@ -52,7 +57,7 @@ function(tenon_tests kind optimisation shares)
   foreach(share RANGE 1 ${shares})
     math(EXPR index "${share} - 1")
     add_test(NAME ${kind}.${share}_of_${shares} COMMAND ${name} --gtest_brief=1)
-    set_tests_properties(${kind}.${share}_of_${shares} PROPERTIES LABELS ${kind} TIMEOUT 600
+    set_tests_properties(${kind}.${share}_of_${shares} PROPERTIES LABELS ${kind} TIMEOUT ${TENON_TEST_TIMEOUT}
       ENVIRONMENT "${TENON_TEST_ENVIRONMENT};GTEST_TOTAL_SHARDS=${shares};GTEST_SHARD_INDEX=${index}")
   endforeach()
 endfunction()
@@ -88,7 +93,7 @@ tenon_tests(seeds -O0 4)
 # Document 001 runs the custom operators of document 004 again, with walks captured.
 add_test(NAME seeds.custom_operators_with_captured_walks
   COMMAND tests_seeds --gtest_brief=1 --gtest_filter=TestCustomOp.*)
-set_tests_properties(seeds.custom_operators_with_captured_walks PROPERTIES LABELS seeds TIMEOUT 600
+set_tests_properties(seeds.custom_operators_with_captured_walks PROPERTIES LABELS seeds TIMEOUT ${TENON_TEST_TIMEOUT}
   ENVIRONMENT "${TENON_TEST_ENVIRONMENT};TENON_COMPILED_AUTOGRAD=1")
 
 # The examples in the comments of the public headers, and in those that are generated.
@@ -110,7 +115,8 @@ set_source_files_properties(${examples_dir}/examples_headers.cpp ${examples_dir}
   COMPILE_OPTIONS "-Wno-shadow;-Wno-unused")
 target_precompile_headers(tests_examples REUSE_FROM tests_shared-O0)
 add_test(NAME examples COMMAND tests_examples --gtest_brief=1)
-set_tests_properties(examples PROPERTIES LABELS examples TIMEOUT 600 ENVIRONMENT "${TENON_TEST_ENVIRONMENT}")
+set_tests_properties(examples PROPERTIES LABELS examples TIMEOUT ${TENON_TEST_TIMEOUT}
+  ENVIRONMENT "${TENON_TEST_ENVIRONMENT}")
 
 # The programs of these pages, as they stand there.
 foreach(page getting_started from_pytorch freezing)
@@ -124,7 +130,8 @@ foreach(page getting_started from_pytorch freezing)
   set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "-Wno-shadow;-Wno-unused")
   file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/pages)
   add_test(NAME page_${page} COMMAND page_${page} WORKING_DIRECTORY ${PROJECT_BINARY_DIR}/pages)
-  set_tests_properties(page_${page} PROPERTIES LABELS examples TIMEOUT 600 ENVIRONMENT "${TENON_TEST_ENVIRONMENT}")
+  set_tests_properties(page_${page} PROPERTIES LABELS examples TIMEOUT ${TENON_TEST_TIMEOUT}
+    ENVIRONMENT "${TENON_TEST_ENVIRONMENT}")
 endforeach()
 
 # `make seeds` builds this, whether or not a seed has a test yet.
@@ -136,7 +143,8 @@ endif()
 # The tools, and the rules of the repository.
 function(tenon_repository_test name)
   add_test(NAME ${name} COMMAND Python3::Interpreter ${ARGN})
-  set_tests_properties(${name} PROPERTIES LABELS repository ENVIRONMENT "${TENON_TEST_ENVIRONMENT}")
+  set_tests_properties(${name} PROPERTIES LABELS repository TIMEOUT ${TENON_TEST_TIMEOUT}
+    ENVIRONMENT "${TENON_TEST_ENVIRONMENT}")
 endfunction()
 tenon_repository_test(includes ${PROJECT_SOURCE_DIR}/tools/check_includes)
 tenon_repository_test(includes_test ${PROJECT_SOURCE_DIR}/tests/tools/check_includes_test.py)
