@@ -105,20 +105,17 @@ bool is_documented(const Program& program, const Configuration& configuration, c
          (got.call_error.empty() && expected.call_error.find("at least one element") != std::string::npos);
 }
 
-// What was overwritten whole has no gradient. Eager asks its node all the same, and refuses where what that node kept
-// has changed; compiled code has no such node. Its gradients must be those of eager that keeps copies.
+// Eager refuses where something that a node kept has changed, also if what it would give is multiplied by zero (of what
+// was overwritten, of `sign`). Compiled code has no such node. That is so if eager's gradients, without its check, are
+// the same with what was kept as it was and with what became of it.
 bool is_not_needed(const Program& program, size_t call, const Observation& got) {
-  bool overwrites = false;
-  each_statement(program.statements, [&](const Statement& statement) {
-    if (statement.kind != Kind::Operation) return;
-    std::string_view text = operations()[statement.operation].text;
-    overwrites |=
-        text.find("copy_(") != text.npos || text.find("fill_(") != text.npos || text.find("zero_(") != text.npos;
-  });
-  if (!overwrites) return false;
-  autograd::SavedTensorHooksGuard copies({.pack = [](const Tensor& tensor) -> std::any { return tensor.clone(); },
-                                          .unpack = [](const std::any& kept) { return std::any_cast<Tensor>(kept); }});
-  return compare(program, got, run_eagerly(program)[call], false).empty();
+  auto agrees_with = [&](std::function<std::any(const Tensor&)> keep) {
+    autograd::SavedTensorHooksGuard unchecked(
+        {.pack = std::move(keep), .unpack = [](const std::any& kept) { return std::any_cast<Tensor>(kept); }});
+    return compare(program, got, run_eagerly(program)[call], false).empty();
+  };
+  return agrees_with([](const Tensor& tensor) -> std::any { return tensor.clone(); }) &&
+         agrees_with([](const Tensor& tensor) -> std::any { return tensor.detach(); });
 }
 
 // Where large numbers cancel, what is left is their rounding, which compiled code does less often. It must come about
