@@ -3,6 +3,7 @@
 
 #include <tenon/autograd/checkpoint.h>
 #include <tenon/autograd/engine.h>
+#include <tenon/autograd/forward_ad.h>
 #include <tenon/autograd/functional.h>
 #include <tenon/autograd/grad.h>
 #include <tenon/autograd/grad_mode.h>

@@ -161,6 +161,7 @@ std::vector<Value> run_wrapped(const std::shared_ptr<State>& state, std::span<co
     else
       remade.push_back(
           with_history(follow(view.link, remade[static_cast<size_t>(view.parent)], symbols), view.history));
+    if (view.is_apart && is_view(remade.back())) autograd::meta_of(remade.back())->view->version = -1;
   }
   std::vector<Value> outputs;
   outputs.reserve(joint.outputs.size());

@@ -28,6 +28,15 @@ bool follows_its_base(const Tensor& outer) {
   return meta && meta->view && !meta->view->made_without_grad;
 }
 
+// Whether gradients of a view pass the view that it was made of. After a write, histories of views are made anew, each
+// for itself.
+bool leads_through(const Tensor& view, const Tensor& parent) {
+  Ref<autograd::Node> target = autograd::grad_fn(parent), at = autograd::grad_fn(view);
+  for (size_t left = functional_slot(view)->links; at && at != target && left > 0; --left)
+    at = at->next_edges().empty() ? nullptr : at->next_edges()[0].node;
+  return !target || at == target;
+}
+
 }  // namespace
 
 int32_t ResultPlanner::add_forward_output(const Tensor& outer, const Tensor& value) {
@@ -44,9 +53,22 @@ void ResultPlanner::forget() {
   joint_.outputs.clear();
   joint_.remade.clear();
   remade_.clear();
+  older_.clear();
+}
+
+// Whether autograd has not looked at the view since its memory was written: its history will be made anew, from that of
+// the base, and leads through no other view.
+bool ResultPlanner::is_older(const Tensor& outer) const {
+  return std::any_of(older_.begin(), older_.end(), [&](const Tensor& each) { return each.is(outer); });
 }
 
 void ResultPlanner::plan(const std::vector<dispatch::Value>& results, const std::vector<bool>* known) {
+  // Before anything else: whoever asks for a history makes it anew.
+  for (const dispatch::Value& result : results)
+    result.each_tensor([&](const Tensor& outer) {
+      const autograd::AutogradMeta* meta = autograd::meta_of(outer);
+      if (meta && meta->view && meta->view->version != outer.version()) older_.push_back(outer);
+    });
   std::vector<bool>& remade_now = joint_.are_remade.emplace_back(results.size());
   for (size_t at = 0; at < results.size(); ++at) {
     OutputPlan plan;
@@ -111,8 +133,7 @@ bool ResultPlanner::has_relatives(const Tensor& outer, const std::vector<dispatc
 }
 
 void ResultPlanner::plan_tensor(const Tensor& outer, const std::vector<dispatch::Value>& results, OutputPlan& plan) {
-  const autograd::AutogradMeta* meta = autograd::meta_of(outer);
-  plan.is_older = meta && meta->view && meta->view->version != outer.version();
+  plan.is_older = is_older(outer);
   plan.index = primal_of(outer);
   if (plan.index < 0) {
     plan.index = forward_output_of(outer);
@@ -172,7 +193,10 @@ int32_t ResultPlanner::remade(const Tensor& outer) {
   } else {
     view.parent = remade(slot->parent);
     view.link = slot->link;
-    if (outer.requires_grad() && !follows_its_base(outer)) view.history = forward_output_of(outer);
+    if (outer.requires_grad() && !follows_its_base(outer))
+      view.history = forward_output_of(outer);
+    else
+      view.is_apart = outer.requires_grad() && !leads_through(outer, slot->parent);
   }
   remade_.push_back(outer);
   joint_.remade.push_back(std::move(view));

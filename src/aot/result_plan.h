@@ -24,6 +24,7 @@ class ResultPlanner {
 
  private:
   void plan_tensor(const Tensor& outer, const std::vector<dispatch::Value>& results, OutputPlan& plan);
+  bool is_older(const Tensor& outer) const;
   bool has_relatives(const Tensor& outer, const std::vector<dispatch::Value>& results) const;
   int32_t primal_of(const Tensor& outer) const;
   std::vector<ViewLink> chain_from(int32_t input, const FunctionalSlot& slot) const;
@@ -36,6 +37,7 @@ class ResultPlanner {
   std::vector<Tensor>& forward_;
   JointGraph& joint_;
   std::vector<Tensor> remade_;  // by `joint_.remade`
+  std::vector<Tensor> older_;   // results
 };
 
 }  // namespace tenon::aot

@@ -8,6 +8,7 @@
 #include <tenon/autograd/grad_mode.h>
 #include <tenon/autograd/meta.h>
 #include <tenon/core/random.h>
+#include <tenon/dispatch/autocast.h>
 #include <tenon/support/call_site.h>
 
 #include <algorithm>
@@ -18,25 +19,29 @@ namespace {
 
 using Tensors = std::vector<Tensor>;
 
-struct RandomState {
+// What the first run finds, and the second is to find again.
+struct Surroundings {
   uint64_t seed = default_generator().seed(), offset = default_generator().offset();
+  std::optional<Dtype> autocast = Autocast::current();
 };
 
-// While it lives, random numbers are those of another time.
-class RestoreRandom {
+// While it lives, autocast is as it was at another time; so are random numbers, if they are `preserved`.
+class Restore {
  public:
-  RestoreRandom(bool on, const RandomState& then) : on_(on) {
-    if (on_) default_generator().set_state(then.seed, then.offset);
+  Restore(bool preserved, const Surroundings& then)
+      : preserved_(preserved), cast_(then.autocast.value_or(kBFloat16), then.autocast.has_value()) {
+    if (preserved_) default_generator().set_state(then.seed, then.offset);
   }
-  ~RestoreRandom() {
-    if (on_) default_generator().set_state(now_.seed, now_.offset);
+  ~Restore() {
+    if (preserved_) default_generator().set_state(now_.seed, now_.offset);
   }
-  RestoreRandom(const RestoreRandom&) = delete;
-  RestoreRandom& operator=(const RestoreRandom&) = delete;
+  Restore(const Restore&) = delete;
+  Restore& operator=(const Restore&) = delete;
 
  private:
-  bool on_;
-  RandomState now_;
+  bool preserved_;
+  Surroundings now_;
+  Autocast cast_;
 };
 
 // The same tensors as leaves of a graph of their own.
@@ -66,7 +71,7 @@ struct Frame {
   detail::Checkpointed function;
   Tensors inputs;
   CheckpointOptions options;
-  RandomState random;
+  Surroundings first;
   std::vector<SavedInfo> saved, again;             // of the first run, in order, and of the second
   std::map<size_t, std::optional<Tensor>> remade;  // each is handed out once
   int64_t walk = -1;                               // for which they were made
@@ -110,7 +115,7 @@ struct Frame {
     hooks.unpack = [](const std::any&) -> Tensor {
       fail("[checkpoint] a tensor that was made again for backward is read by a walk inside the function");
     };
-    RestoreRandom then(options.preserve_rng_state, random);
+    Restore then(options.preserve_rng_state, first);
     EnableGrad on;
     Tensors leaves = detached(inputs);
     try {
@@ -179,14 +184,14 @@ Tensors without_reentering(detail::Checkpointed function, const Tensors& inputs,
 }
 
 Tensors differentiate_again(const detail::Checkpointed& function, const Tensors& inputs, const Tensors& gradients,
-                            const CheckpointOptions& options, const RandomState& random) {
+                            const CheckpointOptions& options, const Surroundings& first) {
   const RunningWalk* walk = current_walk();
   TENON_CHECK(!walk || !walk->plan.selective,
               "[checkpoint] torch.utils.checkpoint is incompatible with .grad() or passing an `inputs` parameter to "
               ".backward(): use use_reentrant = false");
   Tensors leaves = detached(inputs), outputs, with;
   {
-    RestoreRandom then(options.preserve_rng_state, random);
+    Restore then(options.preserve_rng_state, first);
     EnableGrad on;
     Tensors results = function(leaves);
     for (size_t at = 0; at < results.size(); ++at)
@@ -205,10 +210,10 @@ Tensors differentiate_again(const detail::Checkpointed& function, const Tensors&
 
 Tensors reentering(detail::Checkpointed function, const Tensors& inputs, const CheckpointOptions& options) {
   if (!detail::records(inputs)) return function(inputs);
-  RandomState random;
+  Surroundings first;
   auto node = make_ref<FunctionNode>(
-      "CheckpointFunctionBackward", [function, options, random](AutogradContext& context, Tensors gradients) {
-        return differentiate_again(function, context.saved_tensors(), gradients, options, random);
+      "CheckpointFunctionBackward", [function, options, first](AutogradContext& context, Tensors gradients) {
+        return differentiate_again(function, context.saved_tensors(), gradients, options, first);
       });
   node->connect(inputs, std::vector<uint32_t>(inputs.size(), 1));
   Tensors results;

@@ -42,14 +42,23 @@ void set_data(const Tensor& self, const Tensor& source) {
   if (AutogradMeta* meta = meta_of(self)) meta->accumulator = WeakRef<Node>();
 }
 
-void increment_version(const Tensor& tensor) { set_version(tensor, tensor.version() + 1); }
+namespace {
+
+Version& version_of(const Tensor& tensor, const char* what) {
+  TENON_CHECK(tensor.defined(), "[{}] expected a tensor, got an undefined one", what);
+  TENON_CHECK(tensor.impl()->version,
+              "[{}] Inplace update to inference tensor outside InferenceMode: {} has no version", what,
+              tensor.description());
+  return *tensor.impl()->version;
+}
+
+}  // namespace
+
+void increment_version(const Tensor& tensor) { ++version_of(tensor, "increment_version").count; }
 
 void set_version(const Tensor& tensor, int64_t version) {
   TENON_CHECK(version >= 0, "[set_version] Cannot set the version of a tensor to {}: it counts changes", version);
-  TENON_CHECK(tensor.impl()->version,
-              "[set_version] Inplace update to inference tensor outside InferenceMode: {} has no version",
-              tensor.description());
-  tensor.impl()->version->count = version;
+  version_of(tensor, "set_version").count = version;
 }
 
 }  // namespace autograd

@@ -146,6 +146,7 @@ void run_nodes(RunningWalk& state) {
   const Walk& walk = state.walk;
   SetGradMode mode(walk.create_graph);
   support::SwapSlot running(support::ContextSlot::Walk, &state);
+  support::SwapSlot without_tangents(support::ContextSlot::DualLevel, nullptr);
   support::OwnCode own;
   state.arrived.resize(state.plan.entries.size());
 

@@ -55,6 +55,7 @@ std::string detail::node_name_of(const std::string& type) {
 }
 
 std::vector<Tensor> AutogradContext::saved_tensors() const {
+  if (in_jvp_) return for_forward_;
   TENON_CHECK(
       !released_,
       "[backward] the graph was freed: {} cannot run a second time (or directly access saved tensors after they have "

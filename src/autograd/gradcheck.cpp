@@ -1,3 +1,4 @@
+#include <tenon/autograd/forward_ad.h>
 #include <tenon/autograd/function.h>
 #include <tenon/autograd/grad_mode.h>
 #include <tenon/autograd/gradcheck.h>
@@ -213,8 +214,67 @@ struct Check {
     }
   }
 
+  void check_forward() const;
+  void check_forward_undefined() const;
   void check_undefined() const;
+
+ private:
+  // The tangents of all outputs, zeros where there are none, given those of the inputs; undefined: none.
+  Tensors tangents(const Tensors& of_inputs) const;
 };
+
+Tensors Check::tangents(const Tensors& of_inputs) const {
+  forward_ad::DualLevel level;
+  Tensors with, found;
+  for (size_t at = 0; at < inputs.size(); ++at) {
+    Tensor plain = inputs[at].defined() ? inputs[at].detach() : inputs[at];
+    with.push_back(of_inputs[at].defined() ? forward_ad::make_dual(plain, of_inputs[at].to(plain.dtype())) : plain);
+  }
+  for (const Tensor& output : call(with)) {
+    Tensor tangent = forward_ad::unpack_dual(output).tangent;
+    found.push_back(tangent.defined() ? flat(tangent) : zeros({count_of(output)}, kFloat64));
+  }
+  return found;
+}
+
+void Check::check_forward() const {
+  for (size_t input : wanted) {
+    int64_t directions = options.fast_mode ? 1 : count_of(inputs[input]);
+    for (int64_t element = 0; element < directions; ++element) {
+      Tensor direction =
+          options.fast_mode ? rand(inputs[input].sym_sizes(), kFloat64) + 0.1 : unit(inputs[input], element);
+      Tensors of_inputs(inputs.size());
+      of_inputs[input] = direction;
+      Tensors analytical = tangents(of_inputs), numerical = slopes(input, direction);
+      for (size_t at = 0; at < all.size(); ++at)
+        if (numerical[at].defined() && !numerical[at].allclose(analytical[at], options.rtol, options.atol))
+          differs(
+              "[gradcheck] Jacobian computed with forward mode mismatch for output {} with respect to input {}, along "
+              "{},\nnumerical:{}\nanalytical:{}\n",
+              at, input, options.fast_mode ? std::string("a random direction") : fmt::format("element {}", element),
+              numerical[at].str(), analytical[at].str());
+    }
+  }
+}
+
+// An input without a tangent counts as one whose tangent is zero.
+void Check::check_forward_undefined() const {
+  for (size_t input : wanted) {
+    Tensors of_inputs(inputs.size());
+    for (size_t at : wanted) of_inputs[at] = rand(inputs[at].sym_sizes(), kFloat64);
+    of_inputs[input] = zeros(inputs[input].sym_sizes(), kFloat64);
+    Tensors zero = tangents(of_inputs);
+    if (wanted.size() == 1) continue;  // without any tangent there is nothing to compute
+    of_inputs[input] = Tensor();
+    Tensors none = tangents(of_inputs);
+    for (size_t at = 0; at < all.size(); ++at)
+      if (!zero[at].allclose(none[at], options.rtol, options.atol))
+        differs(
+            "[gradcheck] Expected tangents of output {} to be the same whether the tangent of input {} is zero or "
+            "undefined",
+            at, input);
+  }
+}
 
 // Passes no gradient on.
 struct UndefinedGrad : Function<UndefinedGrad> {
@@ -263,13 +323,19 @@ void Check::check_undefined() const {
 
 bool detail::gradcheck(const Checked& function, const Tensors& inputs, const GradcheckOptions& options) {
   try {
+    TENON_CHECK_VALUE(options.check_forward_ad || options.check_backward_ad,
+                      "[gradcheck] Expected at least one of check_forward_ad or check_backward_ad to be true");
     Check check(function, inputs, options);
-    if (check.outputs.empty()) {
+    if (options.check_backward_ad && check.outputs.empty()) {
       check.check_constant();
-      return true;
+    } else if (options.check_backward_ad) {
+      options.fast_mode ? check.check_fast() : check.check_slowly();
+      if (options.check_undefined_grad) check.check_undefined();
     }
-    options.fast_mode ? check.check_fast() : check.check_slowly();
-    if (options.check_undefined_grad) check.check_undefined();
+    if (options.check_forward_ad) {
+      check.check_forward();
+      if (options.check_undefined_grad) check.check_forward_undefined();
+    }
     return true;
   } catch (const GradcheckError&) {
     if (options.raise_exception) throw;

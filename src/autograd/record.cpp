@@ -1,4 +1,5 @@
 // The Autograd and ADInplaceOrView layers: what happens to a call on its way down.
+#include "autograd/forward_mode.h"
 #include "autograd/layers.h"
 #include "autograd/operation.h"
 #include "autograd/row_node.h"
@@ -63,12 +64,6 @@ void run_without_gradient(Call& call) {
       bool recorded = tensor.defined() && grad_fn(tensor) && !is_argument(tensor, call.args);
       return recorded ? tensor.detach() : tensor;
     });
-}
-
-bool carries_gradient(const ops::Row& row, size_t result) {
-  return std::none_of(row.not_differentiable.begin(), row.not_differentiable.end(), [&](const std::string& name) {
-    return result_index(row.schema, name) == static_cast<int>(result);
-  });
 }
 
 void attach_results(Call& call, const ops::Row& row, const Ref<RowNode>& node) {
@@ -163,8 +158,7 @@ void record_inplace(Call& call, const ops::Row& row, size_t written) {
   node->save_results(call.results);
 }
 
-void autograd_layer(Call& call) {
-  const ops::Row* row = ops::row_of(call.op);
+void record_call(Call& call, const ops::Row* row) {
   if (!row) return run_without_gradient(call);
   Operation numbered;
   if (!grad_enabled()) return row->kind == ops::Kind::View ? view_without_grad(call, *row) : run_below(call);
@@ -173,6 +167,13 @@ void autograd_layer(Call& call) {
   if (row->schema.is_mutable())
     return record_inplace(call, *row, static_cast<size_t>(row->schema.mutated_arguments().front()));
   record(call, *row);
+}
+
+void autograd_layer(Call& call) {
+  const ops::Row* row = ops::row_of(call.op);
+  if (dual_level() && has_tangents(call.args)) [[unlikely]]
+    return run_with_tangents(call, row, [&] { record_call(call, row); });
+  record_call(call, row);
 }
 
 void bump_versions(Call& call) {

@@ -28,6 +28,12 @@ int result_index(const schema::Schema& schema, std::string_view name) {
   return whole && number < static_cast<int>(schema.returns.size()) ? number : -1;
 }
 
+bool carries_gradient(const ops::Row& row, size_t result) {
+  return std::none_of(row.not_differentiable.begin(), row.not_differentiable.end(), [&](const std::string& name) {
+    return result_index(row.schema, name) == static_cast<int>(result);
+  });
+}
+
 bool same_sizes(const SymInts& a, const SymInts& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(),
                     [](const SymInt& x, const SymInt& y) { return x.same(y) || decide_or(x == y, false); });

@@ -56,6 +56,8 @@ class RowNode final : public Node {
 
 // "result" and "result0" are 0, "result1" is 1, a return's own name its position; -1 otherwise.
 int result_index(const schema::Schema& schema, std::string_view name);
+// Whether a gradient may come to the row's result.
+bool carries_gradient(const ops::Row& row, size_t result);
 // The history of a view of a tensor whose gradient goes to `base`; the view's own sizes are `meta`.
 Edge view_history(Edge base, const ViewStep* chain, const InputMeta& meta);
 bool same_sizes(const SymInts& a, const SymInts& b);

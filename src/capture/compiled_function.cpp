@@ -5,6 +5,7 @@
 #include "session.h"
 #include "support/reworded.h"
 
+#include <tenon/autograd/forward_ad.h>
 #include <tenon/autograd/grad_mode.h>
 #include <tenon/capture/compile.h>
 #include <tenon/capture/marks.h>
@@ -626,8 +627,8 @@ void CompiledFunction::State::note_break(const std::string& why) {
 
 std::vector<Value> CompiledFunction::call(std::span<const Tensor> tensors, std::span<const Value> numbers,
                                           std::span<const Value> constants, Body body) {
-  // Captured inside another capture, or run on fakes: part of what is being captured.
-  if (is_capturing()) return body(tensors, numbers);
+  // Captured inside another capture, or run on fakes: part of what is being captured. Tangents are eager's.
+  if (is_capturing() || forward_ad::DualLevel::is_on()) return body(tensors, numbers);
   for (size_t at = 0; at < tensors.size(); ++at)
     TENON_CHECK(tensors[at].defined(), "[compile] argument {} is an undefined tensor", at);
   std::shared_ptr<void> compiles_walks;

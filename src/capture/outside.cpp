@@ -19,12 +19,21 @@ support::ThreadContext inside(Session& session) {
 
 Inside::Inside(Session& session)
     : context_(inside(session)),
-      reader_([&session](const Ref<CellState>& cell) { return session.read_cell(cell); }),
-      effects_([&session](core::Effect effect) { return session.effect(std::move(effect)); }),
+      reader_([&session](const Ref<CellState>& cell) {
+        support::OwnCode own;
+        return session.read_cell(cell);
+      }),
+      sizes_([&session](const Tensor& real) { return session.stand_in(real); }),
+      effects_([&session](core::Effect effect) {
+        support::OwnCode own;
+        return session.effect(std::move(effect));
+      }),
       walks_([&session](const autograd::Walk& walk) -> std::optional<std::vector<Tensor>> {
+        support::OwnCode own;
         return session.run_walk(walk);
       }) {
   support::thread_context.set(ContextSlot::CellReader, &reader_);
+  support::thread_context.set(ContextSlot::SizeReader, &sizes_);
   support::thread_context.set(ContextSlot::EffectInterceptor, &effects_);
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/effects.h"
+#include "core/size_reader.h"
 #include "session.h"
 
 #include <tenon/autograd/engine.h>
@@ -20,6 +21,7 @@ class Inside {
   // First of all, so that it is put back last.
   support::SwapContext context_;
   core::CellReader reader_;
+  core::SizeReader sizes_;
   core::EffectInterceptor effects_;
   autograd::InterceptWalks walks_;
 };

@@ -837,6 +837,7 @@ void Session::run(std::span<const Tensor> fakes, std::span<const Value> numbers,
   Return end;
   {
     std::vector<Value> results = body(fakes, numbers);
+    support::OwnCode looking;
     for (Value& result : results) {
       graph::Argument argument =
           recorder_->to_argument(result.map_tensors([&](const Tensor& tensor) { return stand_in(tensor); }));
@@ -852,6 +853,7 @@ void Session::run(std::span<const Tensor> fakes, std::span<const Value> numbers,
       if (computed) recorder_->graph().outputs.push_back(std::move(argument));
     }
   }
+  support::OwnCode own;
   if (bool mode = autograd::grad_enabled(); mode != context_of_call_.grad_enabled) end.grad_mode = mode;
   // Nothing but what the graph gives: no list to merge at every call.
   if (std::none_of(end.results.begin(), end.results.end(), [](const auto& constant) { return constant.has_value(); }))

@@ -1,5 +1,6 @@
 #include "core/erased.h"
 #include "core/rebind.h"
+#include "core/size_reader.h"
 #include "support/checked.h"
 #include "support/thread_context.h"
 
@@ -21,9 +22,27 @@ void TensorImpl::release_resources() {
 
 namespace {
 
-const TensorImpl& need(const TensorBase& tensor, const char* what) {
+TensorImpl& need(const TensorBase& tensor, const char* what) {
   TENON_CHECK(tensor.defined(), "[{}] expected a tensor, got an undefined one", what);
   return *tensor.impl();
+}
+
+bool (*inside_operator)() = nullptr;
+
+bool runs_own_code() { return support::thread_context.runs_own_code || (inside_operator && inside_operator()); }
+
+TensorImpl& stand_in(const core::SizeReader& reader, TensorImpl& impl) {
+  if (impl.keys.has(DispatchKey::Fake) || runs_own_code()) return impl;
+  support::OwnCode own;
+  Tensor fake = reader(Tensor(Ref<TensorImpl>(&impl)));
+  return *fake.impl();  // the capture holds it
+}
+
+// The tensor whose sizes the user reads: a capture has another in its place.
+TensorImpl& sized(const TensorBase& tensor, const char* what) {
+  TensorImpl& impl = need(tensor, what);
+  const auto* reader = support::thread_context.get<const core::SizeReader>(support::ContextSlot::SizeReader);
+  return reader ? stand_in(*reader, impl) : impl;
 }
 
 // The plain numbers of symbolic ones, each pinned to what it is at capture. They are kept beside the symbolic ones,
@@ -32,6 +51,10 @@ std::span<const int64_t> pinned(const SymInts& numbers, Ints& plain) {
   plain.resize(numbers.size());
   for (size_t at = 0; at < numbers.size(); ++at) plain[at] = numbers[at].plain();
   return plain.span();
+}
+
+int64_t rank_of(const TensorImpl& impl) {
+  return static_cast<int64_t>(impl.symbolic ? impl.symbolic->sizes.size() : impl.sizes.size());
 }
 
 size_t wrap(int64_t dim, int64_t rank, const char* what) {
@@ -43,50 +66,47 @@ size_t wrap(int64_t dim, int64_t rank, const char* what) {
 
 }  // namespace
 
-int64_t TensorBase::dim() const {
-  const TensorImpl& impl = need(*this, "dim");
-  return static_cast<int64_t>(impl.symbolic ? impl.symbolic->sizes.size() : impl.sizes.size());
-}
+int64_t TensorBase::dim() const { return rank_of(sized(*this, "dim")); }
 
 IntSpan TensorBase::sizes() const {
-  const TensorImpl& impl = need(*this, "sizes");
-  return impl.symbolic ? pinned(impl.symbolic->sizes, impl_->sizes) : impl.sizes.span();
+  TensorImpl& impl = sized(*this, "sizes");
+  return impl.symbolic ? pinned(impl.symbolic->sizes, impl.sizes) : impl.sizes.span();
 }
 IntSpan TensorBase::strides() const {
-  const TensorImpl& impl = need(*this, "strides");
-  return impl.symbolic ? pinned(impl.symbolic->strides, impl_->strides) : impl.strides.span();
+  TensorImpl& impl = sized(*this, "strides");
+  return impl.symbolic ? pinned(impl.symbolic->strides, impl.strides) : impl.strides.span();
 }
 int64_t TensorBase::storage_offset() const {
-  const TensorImpl& impl = need(*this, "storage_offset");
+  TensorImpl& impl = sized(*this, "storage_offset");
   return impl.symbolic ? impl.symbolic->offset.plain() : impl.offset;
 }
 
 SymInts TensorBase::sym_sizes() const {
-  const TensorImpl& impl = need(*this, "sym_sizes");
+  TensorImpl& impl = sized(*this, "sym_sizes");
   return impl.symbolic ? impl.symbolic->sizes : SymInts(impl.sizes.span());
 }
 SymInts TensorBase::sym_strides() const {
-  const TensorImpl& impl = need(*this, "sym_strides");
+  TensorImpl& impl = sized(*this, "sym_strides");
   return impl.symbolic ? impl.symbolic->strides : SymInts(impl.strides.span());
 }
 SymInt TensorBase::sym_storage_offset() const {
-  const TensorImpl& impl = need(*this, "sym_storage_offset");
+  TensorImpl& impl = sized(*this, "sym_storage_offset");
   return impl.symbolic ? impl.symbolic->offset : SymInt(impl.offset);
 }
 
 SymInt TensorBase::size(int64_t dim) const {
-  const TensorImpl& impl = need(*this, "size");
-  size_t at = wrap(dim, this->dim(), "size");
+  TensorImpl& impl = sized(*this, "size");
+  size_t at = wrap(dim, rank_of(impl), "size");
   return impl.symbolic ? impl.symbolic->sizes[at] : SymInt(impl.sizes[at]);
 }
 SymInt TensorBase::stride(int64_t dim) const {
-  const TensorImpl& impl = need(*this, "stride");
-  size_t at = wrap(dim, this->dim(), "stride");
+  TensorImpl& impl = sized(*this, "stride");
+  size_t at = wrap(dim, rank_of(impl), "stride");
   return impl.symbolic ? impl.symbolic->strides[at] : SymInt(impl.strides[at]);
 }
 
 SymInt TensorBase::numel() const {
-  const TensorImpl& impl = need(*this, "numel");
+  TensorImpl& impl = sized(*this, "numel");
   if (impl.symbolic) {
     SymInt product = 1;
     for (const SymInt& size : impl.symbolic->sizes) product *= size;
@@ -96,7 +116,7 @@ SymInt TensorBase::numel() const {
 }
 
 bool TensorBase::is_contiguous() const {
-  const TensorImpl& impl = need(*this, "is_contiguous");
+  TensorImpl& impl = sized(*this, "is_contiguous");
   if (!impl.symbolic) {
     int64_t expected = 1;
     bool dense = true;
@@ -143,14 +163,11 @@ std::string TensorBase::description() const {
 }
 
 namespace core {
-namespace {
-bool (*inside_operator)() = nullptr;
-}  // namespace
 
 void set_inside_operator(bool (*inside)()) { inside_operator = inside; }
 
 void note_rebind(TensorImpl& held) {
-  if (support::thread_context.runs_own_code || (inside_operator && inside_operator())) return;
+  if (runs_own_code()) return;
   held.rebinds.fetch_add(1, std::memory_order_relaxed);
 }
 

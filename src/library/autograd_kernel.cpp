@@ -3,15 +3,14 @@
 #include <tenon/autograd/engine.h>
 #include <tenon/library/schema_checks.h>
 
+#include "autograd/forward_mode.h"
+#include "autograd/layers.h"
 #include "autograd/operation.h"
 
 namespace tenon::library {
 namespace {
 
 using dispatch::Value;
-
-constexpr KeySet kAutogradAndAbove{DispatchKey::Autograd, DispatchKey::Autocast, DispatchKey::Capture,
-                                   DispatchKey::UserMode};
 
 // What an argument of the call was, for checking and flattening its gradient.
 struct ArgumentShape {
@@ -66,7 +65,8 @@ std::vector<Tensor> flatten_gradients(const std::string& op, const std::vector<A
 }  // namespace
 
 void run_below_autograd(dispatch::Call& call) {
-  dispatch::ExcludeKeys below(kAutogradAndAbove);
+  autograd::refuse_tangents(call);
+  dispatch::ExcludeKeys below(autograd::kAutogradAndAbove);
   dispatch::redispatch(call, call.keys.below(DispatchKey::Autograd));
 }
 

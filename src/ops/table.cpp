@@ -1,4 +1,5 @@
 #include "dispatch/named_errors.h"
+#include "support/thread_context.h"
 
 #include <tenon/dispatch/registration.h>
 #include <tenon/ops/table.h>
@@ -49,6 +50,18 @@ void define_inplace_copy(const std::shared_ptr<Row>& row) {
   });
 }
 
+// What lies in a tensor of the caller's has no history.
+void refuse_gradients(const dispatch::Call& call) {
+  if (!support::thread_context.grad_enabled) return;
+  for (const dispatch::Value& value : call.args)
+    value.each_tensor([&](const Tensor& tensor) {
+      TENON_CHECK(!tensor.defined() || !tensor.requires_grad(),
+                  "[{}] the form with out= records no gradient, and an argument requires grad: use no_grad(), or the "
+                  "form without out=",
+                  call.op.brief_name());
+    });
+}
+
 // The `out` form of a pointwise row: the result is written into a tensor of the caller's, which must have its shape.
 void define_out(const std::shared_ptr<Row>& row) {
   dispatch::Operator& out = dispatch::define(schema::out_form(row->schema));
@@ -58,6 +71,7 @@ void define_out(const std::shared_ptr<Row>& row) {
     static const dispatch::Operator& copy = dispatch::find_operator("aten::copy_");
     Tensor target = call.args.back().tensor();
     TENON_CHECK(target.defined(), "[{}] expected a tensor to write to, got an undefined one", call.op.brief_name());
+    refuse_gradients(call);
     Tensor result = dispatch::call_boxed(*functional, call.args.first(call.args.size() - 1))[0].take_tensor();
     SymInts expected = result.sym_sizes(), given = target.sym_sizes();
     bool fits = expected.size() == given.size();

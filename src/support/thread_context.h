@@ -18,11 +18,13 @@ namespace tenon::support {
 enum class ContextSlot : uint8_t {
   Session,            // capture: the capture in progress
   CellReader,         // core: reads of cells pass through it
+  SizeReader,         // core: sizes of real tensors that are read pass through it
   EffectInterceptor,  // core: what a function does besides computing passes through it
   EngineInterceptor,  // autograd: walks pass through it
   Walk,               // autograd: the walk that is running
   SavedTensorHooks,   // autograd: the innermost hooks
   NoSavedHooks,       // autograd: why there may be none
+  DualLevel,          // autograd: the level of forward mode
   Anomaly,            // autograd: whether walks look for nan
   TraceMode,          // graph: the innermost recording below autograd
   DynamicSizes,       // fake: where unbacked numbers come from

@@ -46,6 +46,8 @@ struct RemadeView {
   int32_t parent = -1;               // or a view of an earlier one of these
   ViewLink link = {};
   int32_t history = -1;  // the forward output whose gradient goes to it, if autograd does not see that it is a view
+  bool is_apart =
+      false;  // its history leads to the base, but not through its parent: one of them is older than a write
 };
 
 // The program uses the generator.

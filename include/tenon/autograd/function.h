@@ -43,6 +43,17 @@
 // compute, from what it saved and the gradients; compiled autograd then makes it part of its graph. Others are called
 // as they are. One that says `static constexpr bool once_differentiable = true;` has a backward that autograd cannot
 // look into: it runs without recording, and what it gives cannot be differentiated again.
+//
+// For forward mode (`forward_ad`) a function has a `jvp`, which gets one tangent per argument and gives one per result,
+// undefined where there is none. It reads what was left by `save_for_forward`. `vjp` is another name of `backward`.
+//
+//   struct Twice : autograd::Function<Twice> {
+//     static Tensor forward(AutogradContext*, const Tensor& at) { return at * 2; }
+//     static std::vector<Tensor> vjp(AutogradContext*, std::vector<Tensor> grads) { return {grads[0] * 2}; }
+//     static std::vector<Tensor> jvp(AutogradContext*, std::vector<Tensor> tangents) { return {tangents[0] * 2}; }
+//   };
+//   forward_ad::DualLevel level;
+//   Tensor slope = forward_ad::unpack_dual(Twice::apply(forward_ad::make_dual(x, ones_like(x)))).tangent;
 #pragma once
 
 #include <tenon/autograd/grad_mode.h>
@@ -93,6 +104,9 @@ class AutogradContext {
 
   // Arguments and results of forward; changing one in place before backward reads it is an Error.
   void save_for_backward(std::vector<Tensor> tensors) { to_save_ = std::move(tensors); }
+  // The same for `jvp`.
+  void save_for_forward(std::vector<Tensor> tensors) { for_forward_ = std::move(tensors); }
+  // What was saved for the one that asks.
   std::vector<Tensor> saved_tensors() const;
   std::vector<Tensor> get_saved_variables() const { return saved_tensors(); }  // libtorch's name
   // Anything else. Tensors in here are kept as they are, unchecked.
@@ -114,7 +128,8 @@ class AutogradContext {
  private:
   friend class FunctionNode;
   FunctionNode* node_ = nullptr;  // whose context this is
-  std::vector<Tensor> to_save_, dirty_, non_differentiable_;
+  std::vector<Tensor> to_save_, for_forward_, dirty_, non_differentiable_;
+  bool in_jvp_ = false;
   struct Saved {
     SavedTensor tensor;
     uint32_t output = 0;  // of a saved result
@@ -147,6 +162,12 @@ class FunctionNode final : public Node {
   // After forward: gives the results their history, and saves. Results that are arguments are replaced by aliases of
   // them.
   void finish(std::span<const Tensor> arguments, std::vector<Tensor>& results);
+
+  // In forward mode, after forward and before `finish`: the tangents of the results. `given`: by argument, undefined
+  // where there is none. A result that is an argument, and is to have a tangent of its own, is replaced by an alias.
+  using Jvp = std::function<std::vector<Tensor>(AutogradContext&, std::vector<Tensor>)>;
+  std::vector<Tensor> tangents(std::span<const Tensor> arguments, std::vector<Tensor> given,
+                               std::vector<Tensor>& results, const Jvp& jvp);
 
   // What forward left in the context, and a context that goes on from there.
   AnyValue leave(std::span<const Tensor> results) const;
@@ -191,6 +212,34 @@ concept OnceDifferentiable = requires { requires bool(T::once_differentiable); }
 // Runs a backward without recording. What it gives leads to an Error, if gradients were to be differentiated.
 std::vector<Tensor> backward_once(const std::string& name, std::vector<Tensor> gradients,
                                   const std::function<std::vector<Tensor>(std::vector<Tensor>)>& backward);
+
+// In forward mode: tangents by argument, none at all if no argument has one; and of results.
+std::vector<Tensor> tangents_of(std::span<const Tensor> arguments);
+void give_tangents(std::span<const Tensor> results, std::span<const Tensor> tangents);
+// While it lives, what is computed has no tangents.
+class NoTangents {
+ public:
+  NoTangents();
+  ~NoTangents();
+  NoTangents(const NoTangents&) = delete;
+
+ private:
+  const void* level_;
+};
+
+template <typename T>
+concept HasBackward = requires(AutogradContext* ctx, std::vector<Tensor> list) { T::backward(ctx, std::move(list)); };
+template <typename T>
+concept HasVjp = requires(AutogradContext* ctx, std::vector<Tensor> list) { T::vjp(ctx, std::move(list)); };
+template <typename T>
+concept HasJvp = requires(AutogradContext* ctx, std::vector<Tensor> list) { T::jvp(ctx, std::move(list)); };
+template <typename T>
+std::vector<Tensor> run_backward(AutogradContext* context, std::vector<Tensor> gradients) {
+  if constexpr (HasVjp<T>)
+    return T::vjp(context, std::move(gradients));
+  else
+    return T::backward(context, std::move(gradients));
+}
 
 inline void flatten(std::vector<Tensor>& flat, const Tensor& tensor) { flat.push_back(tensor); }
 inline void flatten(std::vector<Tensor>& flat, const std::optional<Tensor>& tensor) {
@@ -241,6 +290,8 @@ template <typename T, typename... Args>
 concept TakesContext =
     requires(Args&&... args) { T::forward(static_cast<AutogradContext*>(nullptr), std::forward<Args>(args)...); };
 template <typename T, typename... Args>
+concept HasForward = TakesContext<T, Args...> || requires(Args&&... args) { T::forward(std::as_const(args)...); };
+template <typename T, typename... Args>
 auto run_forward(AutogradContext* context, Args&&... args) {
   if constexpr (TakesContext<T, Args...>) {
     return T::forward(context, std::forward<Args>(args)...);
@@ -258,6 +309,12 @@ class Function {
  public:
   template <typename... Args>
   static auto apply(Args&&... args) {
+    static_assert(detail::HasForward<T, Args...>,
+                  "an autograd::Function must implement the forward function, for these arguments");
+    static_assert(detail::HasBackward<T> || detail::HasVjp<T>,
+                  "an autograd::Function must implement either the backward or the vjp function");
+    static_assert(!detail::HasBackward<T> || !detail::HasVjp<T>,
+                  "Implementing both 'backward' and 'vjp' is not allowed: they are two names of one function");
     using R = std::remove_cvref_t<decltype(detail::run_forward<T>(static_cast<AutogradContext*>(nullptr),
                                                                   std::forward<Args>(args)...))>;
     static_assert(std::is_same_v<R, Tensor> || std::is_same_v<R, std::vector<Tensor>> || detail::is_tuple<R>::value,
@@ -275,27 +332,37 @@ class Function {
     auto backward = [](AutogradContext& context, std::vector<Tensor> gradients) {
       if constexpr (detail::OnceDifferentiable<T>)
         return detail::backward_once(name, std::move(gradients), [&](std::vector<Tensor> given) {
-          return T::backward(&context, std::move(given));
+          return detail::run_backward<T>(&context, std::move(given));
         });
       else
-        return T::backward(&context, std::move(gradients));
+        return detail::run_backward<T>(&context, std::move(gradients));
     };
     static const uint64_t kind = detail::TraceableFunction<T> ? new_kind() : 0;
     static const std::string node_name = detail::node_name_of(name);
     auto node = make_ref<FunctionNode>(node_name, backward, kind);
     node->connect(arguments, std::move(counts));
+    std::vector<Tensor> tangents = detail::tangents_of(arguments);
     R returned = [&] {
       NoGrad off;
+      detail::NoTangents plain;
       return detail::run_forward<T>(&node->context(), std::forward<Args>(args)...);
     }();
-    if (!recorded) return returned;
+    if (!recorded && tangents.empty()) return returned;
     std::vector<Tensor> results = detail::tensors_of(returned);
-    if (detail::is_captured()) {
+    if (!tangents.empty()) {
+      FunctionNode::Jvp jvp;
+      if constexpr (detail::HasJvp<T>)
+        jvp = [](AutogradContext& context, std::vector<Tensor> given) { return T::jvp(&context, std::move(given)); };
+      tangents = node->tangents(arguments, std::move(tangents), results, jvp);
+    }
+    if (!recorded) {
+    } else if (detail::is_captured()) {
       static const dispatch::OperatorRef op = detail::make_function_operator(name, backward, kind);
       detail::finish_in_graph(*op, *node, arguments, results);
     } else {
       node->finish(arguments, results);
     }
+    detail::give_tangents(results, tangents);
     detail::put_back(returned, results);
     return returned;
   }

@@ -34,6 +34,8 @@ struct GradcheckOptions {
   bool raise_exception = true;
   bool check_undefined_grad = true;  // backward must also take outputs whose gradient is undefined, which means zero
   bool fast_mode = false;            // one random direction instead of whole matrices
+  bool check_backward_ad = true;     // gradients
+  bool check_forward_ad = false;     // tangents, as `forward_ad` computes them
 };
 
 namespace detail {

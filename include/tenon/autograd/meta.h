@@ -18,6 +18,12 @@ struct ViewInfo {
   bool made_without_grad = false;  // under no_grad, from a base that requires grad: no history, no changing in place
 };
 
+// Of forward mode: how the tensor changes along the direction of a level.
+struct Tangent {
+  Tensor value;
+  uint64_t level = 0;  // a number that no other level has
+};
+
 class AutogradMeta final : public TensorSlot {
  public:
   bool requires_grad = false;  // as the user set it, on a leaf
@@ -29,6 +35,7 @@ class AutogradMeta final : public TensorSlot {
   Ref<TensorHooks> after_accumulation;  // of a leaf: called with it once its gradient has been added to
   bool retains_grad = false;
   std::unique_ptr<ViewInfo> view;
+  std::unique_ptr<Tangent> tangent;
 };
 
 AutogradMeta* meta_of(const Tensor& tensor);  // null if there is none

@@ -253,5 +253,29 @@ TEST(GradientsBetweenResults, a_hook_would_have_to_change_what_is_behind_it) {
   }
 }
 
+// A view that was made before a write and one that was written: their histories lead to the base, not through one
+// another (fuzz 77001405).
+TEST(GradientsBetweenResults, a_view_from_before_a_write_is_not_on_the_way) {
+  auto f = [](Tensor x) {
+    Tensor whole = x * 2, view = slice(whole, 0, 1), part = fill_(slice(view, 0, 1), 0.25), late = slice(view, 0, 2);
+    return std::vector<Tensor>{whole, view, part, late};
+  };
+  for (const char* backend : {"inductor", "aot_eager", "eager"}) {
+    auto g = compile(f, {.backend = backend});
+    Tensor x = randn({5}).set_requires_grad();
+    for (int call = 0; call < 2; ++call) {
+      std::vector<Tensor> expected = f(x), found = g(x);
+      for (size_t from = 0; from < expected.size(); ++from)
+        for (size_t to = 0; to < expected.size(); ++to) {
+          auto gradient = [&](const std::vector<Tensor>& of) {
+            Tensor made = autograd::grad({of[from].sum()}, {of[to]}, {}, true, false, true)[0];
+            return made.defined() ? made : full_like(of[to], -1);
+          };
+          EXPECT_TRUE(gradient(found).equal(gradient(expected))) << backend << ": " << from << " by " << to;
+        }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace tenon

@@ -93,5 +93,47 @@ TEST_P(WatchedClosures, a_literal_is_no_closure_variable) {
   EXPECT_EQ(traces, 1);
 }
 
+// Of which the function reads nothing but its sizes (fuzz 77000741).
+TEST_P(WatchedClosures, sizes_alone) {
+  for (Dynamic dynamic : {Dynamic::Auto, Dynamic::On, Dynamic::Off}) {
+    Tensor cache = ones({3, 4}), old = cache;
+    CompileOptions with = options();
+    with.dynamic = dynamic;
+    int traces = 0;
+    auto f = compile(
+        [&](Tensor x) {
+          ++traces;
+          Tensor made = full(cache.sym_sizes(), 2.0) * x;
+          return std::tuple(made, x * cache.size(0), x + cache.dim(), x + cache.numel());
+        },
+        with);
+    auto expect_of_cache = [&] {
+      auto [made, by_size, by_rank, by_count] = f(ones({1}));
+      EXPECT_TRUE(same_bits(made, full(cache.sym_sizes(), 2.0)));
+      EXPECT_EQ(by_size.item<double>(), static_cast<double>(cache.sizes()[0]));
+      EXPECT_EQ(by_rank.item<double>(), 1.0 + static_cast<double>(cache.dim()));
+      EXPECT_EQ(by_count.item<double>(), 1.0 + static_cast<double>(cache.numel().plain()));
+    };
+    for (int call = 0; call < 3; ++call) expect_of_cache();
+    EXPECT_EQ(traces, 1);
+    for (const SymInts& sizes : {SymInts{5, 4}, SymInts{7, 2}, SymInts{6}, SymInts{3, 4}}) {
+      cache = ones(sizes);
+      expect_of_cache();
+      expect_of_cache();
+    }
+    cache = old;
+    expect_of_cache();
+  }
+}
+
+TEST_P(WatchedClosures, sizes_that_a_branch_asks_for) {
+  Tensor cache = ones({3});
+  auto f = compile([&](Tensor x) { return cache.size(0) > 3 ? x * 2 : x; }, options());
+  for (int64_t size : {3, 4, 2, 9}) {
+    cache = ones({size});
+    EXPECT_EQ(f(ones({1})).item<double>(), size > 3 ? 2.0 : 1.0) << size;
+  }
+}
+
 }  // namespace
 }  // namespace tenon
