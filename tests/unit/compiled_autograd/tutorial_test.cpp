@@ -63,5 +63,13 @@ TEST(CompiledAutogradTutorial, hooks) {
   EXPECT_TRUE(same_bits(w.grad(), full({3}, 12.0f)));
 }
 
+TEST(AutogradTutorial, forward_mode) {
+  Tensor x = tensor({0.0, 1.0}, kFloat64);
+  forward_ad::DualLevel level;
+  Tensor angle = forward_ad::make_dual(x, ones_like(x));
+  auto [value, slope] = forward_ad::unpack_dual(angle.sin() * 2);
+  EXPECT_TRUE(slope.allclose(2 * x.cos()));
+}
+
 }  // namespace
 }  // namespace tenon
