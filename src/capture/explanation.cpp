@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <ostream>
+
 namespace tenon {
 
 std::string Explanation::str() const {
@@ -24,5 +26,7 @@ std::string Explanation::str() const {
   for (const std::string& reason : breaks) text += "broke: " + reason + "\n";
   return text;
 }
+
+std::ostream& operator<<(std::ostream& out, const Explanation& explanation) { return out << explanation.str(); }
 
 }  // namespace tenon

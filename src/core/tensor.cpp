@@ -171,6 +171,10 @@ void note_rebind(TensorImpl& held) {
   held.rebinds.fetch_add(1, std::memory_order_relaxed);
 }
 
+void no_such_dimension(size_t at, size_t count) {
+  throw IndexError(fmt::format("[sizes] expected a dimension below {}, got {}", count, static_cast<int64_t>(at)));
+}
+
 void undefined_tensor(const char* asked) { fail("[{}] expected a tensor, got an undefined one", asked); }
 
 void wrong_data_type(const TensorBase& tensor, Dtype asked) {

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <map>
+#include <ostream>
 
 namespace tenon::nn {
 
@@ -199,6 +200,15 @@ NamedTensors Module::state_dict() const {
   });
   return list;
 }
+
+std::string LoadResult::str() const {
+  auto list = [](const std::vector<std::string>& names) {
+    return names.empty() ? std::string("none") : fmt::format("{}", fmt::join(names, ", "));
+  };
+  return fmt::format("missing: {}; unexpected: {}", list(missing), list(unexpected));
+}
+
+std::ostream& operator<<(std::ostream& out, const LoadResult& result) { return out << result.str(); }
 
 LoadResult Module::load_state_dict(const NamedTensors& state, bool strict) const {
   NoGrad off;

@@ -11,6 +11,7 @@
 #include <tenon/support/function_ref.h>
 
 #include <functional>
+#include <iosfwd>
 #include <memory>
 #include <string>
 #include <variant>
@@ -129,6 +130,8 @@ class SetStance {
 //   Explanation explanation = f.explain();
 //   for (const Explanation::Entry& entry : explanation.entries) fmt::print("{}\n", entry.captured);
 //   fmt::print("{}", explanation.str());
+//   std::ostringstream page;
+//   page << explanation;
 struct Explanation {
   struct Entry {
     std::string captured, joint, forward, backward;  // graphs; empty where there is none
@@ -144,6 +147,7 @@ struct Explanation {
   std::vector<std::string> breaks;      // why graphs end, or calls run eagerly
   std::string str() const;
 };
+std::ostream& operator<<(std::ostream& out, const Explanation& explanation);
 
 namespace capture {
 

@@ -48,13 +48,24 @@ struct TensorOptions {
   TensorOptions(Dtype element, Device place) : dtype(element), device(place) {}
 };
 
-// The sizes or strides of a tensor. Unlike any span they can be compared, with each other and with a vector.
+namespace core {
+[[noreturn]] void no_such_dimension(size_t at, size_t count);
+}  // namespace core
+
+// The sizes or strides of a tensor. Unlike any span they can be compared, with each other and with a vector, and a
+// dimension that is not there is an IndexError.
 //
 //   IntSpan shape = x.sizes();
 //   bool same = shape == y.sizes() && shape == std::vector<int64_t>{2, 3};
+//   int64_t rows = shape[0];
 struct IntSpan : std::span<const int64_t> {
   using span::span;
   IntSpan(std::span<const int64_t> numbers) : span(numbers) {}
+  const int64_t& operator[](size_t at) const {
+    if (at >= size()) [[unlikely]]
+      core::no_such_dimension(at, size());
+    return data()[at];
+  }
   friend bool operator==(IntSpan a, IntSpan b) { return std::equal(a.begin(), a.end(), b.begin(), b.end()); }
 };
 

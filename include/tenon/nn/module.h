@@ -45,6 +45,7 @@
 #include <tenon/io/tensors.h>
 
 #include <functional>
+#include <iosfwd>
 #include <memory>
 #include <string>
 #include <typeinfo>
@@ -69,7 +70,9 @@ class ModuleScope {
 // Names that a state has and the module has not, and the reverse.
 struct LoadResult {
   std::vector<std::string> missing, unexpected;
+  std::string str() const;  // "missing: 0.bias; unexpected: none"
 };
+std::ostream& operator<<(std::ostream& out, const LoadResult& result);
 
 class Module {
  public:

@@ -153,6 +153,14 @@ TEST(Tensors, Accessors) {
             "[accessor] expected a tensor of 3 dimensions, got int64[3, 2]");
 }
 
+TEST(Tensors, ADimensionThatIsNotThere) {
+  Tensor x = cube();
+  EXPECT_EQ(x.sizes()[2], 4);
+  EXPECT_EQ(error_of<IndexError>([&] { return x.sizes()[5]; }), "[sizes] expected a dimension below 3, got 5");
+  EXPECT_EQ(error_of<IndexError>([&] { return x.strides()[static_cast<size_t>(-1)]; }),
+            "[sizes] expected a dimension below 3, got -1");
+}
+
 TEST(Tensors, DLPackThereAndBack) {
   for (Dtype dtype : {kFloat32, kFloat64, kInt64, kUInt8, kBool, kBFloat16}) {
     Tensor x = arange(6).to(dtype).view({2, 3}).t();

@@ -42,6 +42,7 @@ TEST(Module, LoadingIsStrictUnlessAsked) {
   LoadResult result = b.load_state_dict(a.state_dict(), false);
   EXPECT_EQ(result.unexpected, Names{"bias"});
   EXPECT_TRUE(result.missing.empty());
+  EXPECT_EQ(result.str(), "missing: none; unexpected: bias");
   EXPECT_TRUE(b.weight.get().is(before));  // the tensor stays; its values are new
   EXPECT_TRUE(equal(before, a.weight.get()));
   EXPECT_EQ(error_of<ValueError>([&] { b.load_state_dict(a.state_dict()); }),
