@@ -167,6 +167,12 @@ tenon_repository_test(side_by_side_test ${PROJECT_SOURCE_DIR}/tests/tools/side_b
   ${PROJECT_BINARY_DIR}/side_by_side)
 tenon_repository_test(tenon_tool_test ${PROJECT_SOURCE_DIR}/tests/tools/tenon_test.py $<TARGET_FILE:tenon_tool>)
 
+# Programs that end in every place, way and order.
+tenon_program(ends tests/ends/ends.cpp)
+target_compile_options(ends PRIVATE -O0)
+add_test(NAME ends COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/tests/tools/ends_test.py $<TARGET_FILE:ends>)
+set_tests_properties(ends PROPERTIES LABELS ends TIMEOUT 1200 PROCESSORS 2 ENVIRONMENT "${TENON_TEST_ENVIRONMENT}")
+
 # An outside project builds against an installed copy. (A sanitized library would need a sanitized program.)
 if(NOT TENON_SANITIZE)
   add_test(NAME install_consumer COMMAND ${CMAKE_COMMAND}

@@ -113,6 +113,18 @@ struct CompiledFunction::State {
   int64_t compiles = 0;
   bool gave_up = false;                // past the recompile limit
   std::recursive_mutex compile_mutex;  // one capture at a time; a disabled function may call its caller
+  // A function may be destroyed in the middle of its capture: by itself, or by an `exit` that it calls, after which
+  // other static objects still compute inside of that capture. The capture then owns what it works on.
+  std::atomic<int> captures{0};
+  std::atomic<bool> orphaned{false};
+  struct UnderWay {
+    explicit UnderWay(State& of) : state(of) { ++state.captures; }
+    UnderWay(const UnderWay&) = delete;
+    ~UnderWay() {
+      if (--state.captures == 0 && state.orphaned) delete &state;
+    }
+    State& state;
+  };
   // Sizes and strides seen at the last capture, and the dimensions in which they have been seen to change, by input.
   struct History {
     Ints sizes, strides;
@@ -562,7 +574,11 @@ CompiledFunction::CompiledFunction(CompileOptions options) : state_(std::make_un
               "[compile] discard_parameters gives up what constants were computed from: expected freeze = Freeze::On");
   state_->options = std::move(options);
 }
-CompiledFunction::~CompiledFunction() = default;
+CompiledFunction::~CompiledFunction() {
+  if (state_->captures == 0) return;
+  state_->orphaned = true;
+  (void)state_.release();
+}
 
 std::vector<graph::DimPolicy> CompiledFunction::State::policies(const std::string& name, const Tensor& tensor) {
   using Kind = graph::DimPolicy::Kind;
@@ -684,6 +700,7 @@ std::vector<Value> CompiledFunction::State::go_on(SegmentRef segment, std::vecto
 
 std::vector<Value> CompiledFunction::State::capture_from(std::vector<SegmentRef> path, const Siblings* level,
                                                          Frame& frame, std::span<const Value> numbers, Body body) {
+  UnderWay under_way(*this);
   std::unique_lock one_at_a_time(compile_mutex, std::defer_lock);
   if (options.eager_while_compiling && path.empty()) {
     if (!one_at_a_time.try_lock()) return body(frame.arguments, numbers);

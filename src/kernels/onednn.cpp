@@ -18,6 +18,37 @@ dnnl::engine& engine() {
   return *cpu;
 }
 
+// oneDNN keeps its caches and lists of implementations in static objects of its functions, made when one is first
+// described. Static objects go in the reverse order: made while this library is loaded, they outlive every object of
+// the program, and a destructor or an `atexit` handler may still compute products. Takes about a millisecond.
+[[maybe_unused]] const bool described = [] {
+  using dnnl::memory;
+  auto layout = [](const memory::dims& sizes, memory::format_tag tag) {
+    return memory::desc(sizes, memory::data_type::f32, tag);
+  };
+  const memory::desc rows = layout({4, 4}, memory::format_tag::ab), columns = layout({4, 4}, memory::format_tag::ba);
+  const memory::desc image = layout({1, 1, 4}, memory::format_tag::abc),
+                     tap = layout({1, 1, 1}, memory::format_tag::abc);
+  try {
+    dnnl::get_primitive_cache_capacity();
+    dnnl::matmul::primitive_desc product(dnnl::matmul::desc(rows, rows, rows), engine());
+    dnnl::reorder::primitive_desc reorder(engine(), rows, engine(), columns);
+    using Forward = dnnl::convolution_forward;
+    Forward::primitive_desc convolution(
+        Forward::desc(dnnl::prop_kind::forward, dnnl::algorithm::convolution_direct, image, tap, image, {1}, {0}, {0}),
+        engine());
+  } catch (const dnnl::error&) {
+    return false;  // whoever computes one is told
+  }
+  return true;
+}();
+
+// Destroyed right before those.
+struct Ends {
+  ~Ends() { support::NoFork::close(); }
+};
+[[maybe_unused]] const Ends ends;
+
 dnnl::memory::data_type data_type(Dtype dtype) {
   return dtype == Dtype::BFloat16 ? dnnl::memory::data_type::bf16 : dnnl::memory::data_type::f32;
 }

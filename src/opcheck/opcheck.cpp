@@ -46,20 +46,20 @@ Outcome run_test(const Test& test, const Operator& op, std::span<const Value> ar
 }  // namespace
 
 const std::vector<std::string>& all_tests() {
-  static const std::vector<std::string> names = [] {
+  static const auto& names = *new std::vector<std::string>([] {
     std::vector<std::string> list;
     for (const Test& test : kTests) list.emplace_back(test.name);
     return list;
-  }();
+  }());
   return names;
 }
 
 const std::vector<std::string>& default_tests() {
-  static const std::vector<std::string> names = [] {
+  static const auto& names = *new std::vector<std::string>([] {
     std::vector<std::string> list = all_tests();
     std::erase(list, "test_aot_dispatch_static");
     return list;
-  }();
+  }());
   return names;
 }
 

@@ -26,6 +26,7 @@ struct Gate {
   std::condition_variable changed;
   int inside = 0;
   bool forking = false;
+  bool closed = false;  // for all threads but the one that closed it
 };
 
 // Never destroyed: threads and static objects may lock while the process ends.
@@ -38,7 +39,8 @@ Gate& gate() {
   return *made;
 }
 
-thread_local int depth = 0;  // of `NoFork` on this thread
+thread_local int depth = 0;              // of `NoFork` on this thread
+thread_local bool ends_process = false;  // this thread closed the gate
 
 bool take_all() {
   Locks& list = locks();
@@ -114,8 +116,15 @@ NoFork::NoFork() {
   if (depth++ > 0) return;
   Gate& door = gate();
   std::unique_lock lock(door.mutex);
-  door.changed.wait(lock, [&] { return !door.forking; });
+  door.changed.wait(lock, [&] { return !door.forking && (!door.closed || ends_process); });
   ++door.inside;
+}
+
+void NoFork::close() {
+  Gate& door = gate();
+  std::unique_lock lock(door.mutex);
+  door.closed = ends_process = true;
+  door.changed.wait_for(lock, kLongest, [&] { return door.inside == (depth > 0 ? 1 : 0); });
 }
 
 NoFork::~NoFork() {

@@ -46,6 +46,10 @@ class NoFork {
   ~NoFork();
   NoFork(const NoFork&) = delete;
   NoFork& operator=(const NoFork&) = delete;
+
+  // The process ends, and so do the libraries' own static objects: waits for threads that are inside, and keeps others
+  // out for good. (They would go on computing until the very end; the process does not wait for them.)
+  static void close();
 };
 
 }  // namespace tenon::support

@@ -13,6 +13,7 @@
 
 #include "../bounds.h"
 
+#include <array>
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
@@ -140,7 +141,8 @@ static TargetSpec make_spec(int bits) {
 
 // Made once: asking the host for its features is slow, above all inside a virtual machine.
 const TargetSpec& target_spec(int bits) {
-  static const TargetSpec specs[] = {make_spec(128), make_spec(256), make_spec(512)};
+  // Never destroyed: threads may compile while the process ends.
+  static const auto& specs = *new std::array{make_spec(128), make_spec(256), make_spec(512)};
   return specs[slot(bits)];
 }
 
