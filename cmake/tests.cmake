@@ -156,6 +156,7 @@ tenon_repository_test(lines_fit_test ${PROJECT_SOURCE_DIR}/tests/tools/check_lin
 tenon_repository_test(is_formatted ${PROJECT_SOURCE_DIR}/tools/check_format)
 set_tests_properties(is_formatted PROPERTIES SKIP_RETURN_CODE 77)
 tenon_repository_test(from_libtorch ${PROJECT_SOURCE_DIR}/tools/from_libtorch --check)
+tenon_repository_test(module_reference ${PROJECT_SOURCE_DIR}/tools/module_reference --check)
 tenon_repository_test(examples_test ${PROJECT_SOURCE_DIR}/tests/tools/examples_test.py)
 tenon_repository_test(seeds_counter_test ${PROJECT_SOURCE_DIR}/tests/tools/seeds_test.py)
 tenon_repository_test(mutants_test ${PROJECT_SOURCE_DIR}/tests/tools/mutants_test.py)
