@@ -23,6 +23,7 @@
 #include <tenon/data/dataset.h>
 #include <tenon/data/loader.h>
 #include <tenon/data/progress.h>
+#include <tenon/data/text.h>
 #include <tenon/dispatch/autocast.h>
 #include <tenon/dispatch/numbers.h>
 #include <tenon/dispatch/profiler.h>
@@ -37,8 +38,12 @@
 #include <tenon/nn/convolution.h>
 #include <tenon/nn/dropout.h>
 #include <tenon/nn/embedding.h>
+#include <tenon/nn/evaluating.h>
 #include <tenon/nn/functional.h>
+#include <tenon/nn/generate.h>
+#include <tenon/nn/gpt.h>
 #include <tenon/nn/init.h>
+#include <tenon/nn/initialize.h>
 #include <tenon/nn/layer.h>
 #include <tenon/nn/linear.h>
 #include <tenon/nn/losses.h>
@@ -46,18 +51,26 @@
 #include <tenon/nn/normalization.h>
 #include <tenon/nn/pooling.h>
 #include <tenon/nn/recurrent.h>
+#include <tenon/nn/recurrent_sequential.h>
+#include <tenon/nn/residual.h>
 #include <tenon/nn/shape.h>
 #include <tenon/nn/sizes.h>
 #include <tenon/nn/utils.h>
+#include <tenon/numerics/conjugate_gradients.h>
+#include <tenon/numerics/ode.h>
+#include <tenon/numerics/stencil.h>
 #include <tenon/optim/adam.h>
 #include <tenon/optim/adaptive.h>
 #include <tenon/optim/lbfgs.h>
+#include <tenon/optim/minimize.h>
 #include <tenon/optim/optimizer.h>
 #include <tenon/optim/schedulers.h>
 #include <tenon/optim/sgd.h>
 #include <tenon/support/counters.h>
 #include <tenon/support/log.h>
 #include <tenon/support/parallel.h>
+#include <tenon/train/evaluate.h>
+#include <tenon/train/fit.h>
 
 namespace tenon {
 

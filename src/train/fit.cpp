@@ -47,7 +47,7 @@ bool Loop::step(const Tensor& loss) {
   if (options_.clip_norm > 0)
     made.grad_norm = nn::clip_grad_norm_(optimizer_.parameters(), options_.clip_norm).item<double>();
   optimizer_.step();
-  for (optim::Scheduler& scheduler : options_.schedulers) scheduler.step();
+  for (const SchedulerRef& scheduler : options_.schedulers) scheduler.step(made.loss);
 
   history_.losses.push_back(made.loss);
   sum_ += made.loss;
@@ -69,7 +69,7 @@ void Loop::end_epoch() {
                     epoch_);
   Epoch ended{epoch_, in_epoch_, sum_ / static_cast<double>(in_epoch_)};
   history_.epoch_losses.push_back(ended.loss);
-  for (optim::Scheduler& scheduler : options_.epoch_schedulers) scheduler.step();
+  for (const SchedulerRef& scheduler : options_.epoch_schedulers) scheduler.step(ended.loss);
   if (options_.on_epoch && options_.on_epoch(ended)) over_ = true;
   if (++epoch_ == options_.epochs) over_ = true;
   in_epoch_ = 0;

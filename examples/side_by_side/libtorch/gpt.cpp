@@ -61,7 +61,7 @@ int main() {
   for (int copy = 0; copy < 40; ++copy)
     for (char letter : std::string("a compiler reads what it is given and writes what it has understood. "))
       letters.push_back(letter);
-  torch::Tensor text = torch::tensor(letters), rows = torch::arange(8).view({8, 1}) * 40 + torch::arange(kContext);
+  torch::Tensor text = torch::tensor(letters), rows = torch::arange(8).view({8, 1}) * 5 + torch::arange(kContext);
   GPT model;
   for (const torch::Tensor& each : model->parameters())
     each.detach().copy_(torch::sin(torch::arange(each.numel())).view_as(each) * 0.1);
@@ -71,13 +71,13 @@ int main() {
     const double warm = std::min(1.0, 0.1 + 0.9 * double(step) / 8), angle = M_PI * double(step) / kSteps;
     for (auto& group : adam.param_groups())
       static_cast<torch::optim::AdamWOptions&>(group.options()).lr(1e-2 * warm * (1 + std::cos(angle)) / 2);
-    torch::Tensor scores = model(text.index({rows + step}));
-    torch::Tensor loss = F::cross_entropy(scores.flatten(0, 1), text.index({rows + step + 1}).flatten());
+    torch::Tensor scores = model(text.index({rows + 40 * step}));
+    torch::Tensor loss = F::cross_entropy(scores.flatten(0, 1), text.index({rows + 40 * step + 1}).flatten());
     adam.zero_grad();
     loss.backward();
     torch::nn::utils::clip_grad_norm_(model->parameters(), 1.0);
     adam.step();
-    if (step % 8 == 0) std::printf("step %2ld loss %.4f\n", step, loss.item<double>());
+    if (step % 8 == 0) std::printf("step %ld loss %.4f\n", step, loss.item<double>());
   }
 
   torch::NoGradGuard off;

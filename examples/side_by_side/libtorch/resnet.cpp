@@ -60,9 +60,9 @@ int main() {
       sgd.zero_grad();
       loss.backward();
       sgd.step();
+      std::printf("step %ld loss %.4f\n", step, loss.item<double>());
       const double rate = 0.01 * (1 + std::cos(M_PI * double(++step) / 20)) / 2;
       for (auto& group : sgd.param_groups()) static_cast<torch::optim::SGDOptions&>(group.options()).lr(rate);
-      std::printf("loss %.4f\n", loss.item<double>());
     }
 
   model->eval();
@@ -70,5 +70,5 @@ int main() {
   int64_t right = 0;
   for (const torch::data::Example<>& batch : *testing)
     right += (model->forward(batch.data).argmax(1) == batch.target).sum().item<int64_t>();
-  std::printf("right %ld\n", right);
+  std::printf("right %.4f\n", double(right) / 200);
 }

@@ -47,12 +47,36 @@ struct Epoch {
   double loss;
 };
 
+// Any scheduler of optim/schedulers.h, by reference: one that asks for a measure is given the loss.
+//
+//   optim::SGD sgd({ones({3}).set_requires_grad()}, {.lr = 0.1});
+//   optim::ReduceLROnPlateau plateau(sgd);
+//   train::SchedulerRef any = plateau;
+//   any.step(/*loss=*/0.5);
+//   train::FitOptions options{.epochs = 10, .epoch_schedulers = {plateau}};
+class SchedulerRef {
+ public:
+  template <typename S>
+    requires(!std::same_as<std::remove_const_t<S>, SchedulerRef>)
+  SchedulerRef(S& scheduler)
+      : step_([&scheduler](double loss) {
+          if constexpr (requires { scheduler.step(); })
+            scheduler.step();
+          else
+            scheduler.step(loss);
+        }) {}
+  void step(double loss) const { step_(loss); }
+
+ private:
+  std::function<void(double loss)> step_;
+};
+
 struct FitOptions {
   int64_t epochs = 1;
-  int64_t max_steps = 0;  // of all epochs together; 0: as many as there are
-  double clip_norm = 0;   // of all gradients together; 0: they are not clipped
-  std::vector<std::reference_wrapper<optim::Scheduler>> schedulers = {};        // step after every step
-  std::vector<std::reference_wrapper<optim::Scheduler>> epoch_schedulers = {};  // step after every epoch
+  int64_t max_steps = 0;                            // of all epochs together; 0: as many as there are
+  double clip_norm = 0;                             // of all gradients together; 0: they are not clipped
+  std::vector<SchedulerRef> schedulers = {};        // step after every step
+  std::vector<SchedulerRef> epoch_schedulers = {};  // step after every epoch, a plateau by the mean loss
   int64_t log_every = 0;      // steps between two lines "step 10 loss 0.1234", from the first; 0: none
   std::string progress = "";  // the label of a progress bar; "": none
   std::function<void(const Step&)> on_step = {};

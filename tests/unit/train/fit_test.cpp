@@ -114,6 +114,27 @@ TEST(Fit, SchedulersFollowStepsOrEpochs) {
   EXPECT_THAT(rates, Pointwise(DoubleNear(1e-12), {0.02, 0.02, 0.01, 0.01}));
 }
 
+TEST(Fit, SchedulersOfEveryKind) {
+  Line line;
+  optim::SGD sgd({line.weight}, {.lr = 0.08});
+  auto halves = std::make_shared<optim::ExponentialLR>(sgd, 0.5);
+  optim::ChainedScheduler chained({halves});
+  fit(line.loss(), sgd, line.batches, {.schedulers = {chained}});
+  EXPECT_NEAR(sgd.lr(), 0.02, 1e-12);
+  // One that asks for a measure is given the loss, of the step or the mean of the epoch.
+  optim::ReduceLROnPlateau plateau(sgd, {.factor = 0.5, .patience = 0});
+  std::vector<double> seen;
+  struct Recorder {
+    std::vector<double>& seen;
+    void step(double loss) { seen.push_back(loss); }
+  } recorder{seen};
+  History history = fit(line.loss(), sgd, line.batches,
+                        {.epochs = 2, .schedulers = {recorder}, .epoch_schedulers = {plateau, recorder}});
+  const std::vector<double>& each = history.losses;
+  EXPECT_EQ(seen, (std::vector<double>{each[0], each[1], history.epoch_losses[0], each[2], each[3],
+                                       history.epoch_losses[1]}));
+}
+
 TEST(Fit, AnyRangeAndALossOfTheDataAlone) {
   Line line;
   optim::SGD sgd({line.weight}, {.lr = 0.05});
