@@ -69,8 +69,8 @@
 #include <tenon/support/counters.h>
 #include <tenon/support/log.h>
 #include <tenon/support/parallel.h>
-#include <tenon/train/evaluate.h>
-#include <tenon/train/fit.h>
+#include <tenon/training/evaluate.h>
+#include <tenon/training/fit.h>
 
 namespace tenon {
 

@@ -1,7 +1,7 @@
 #include <tenon/data/text.h>
 #include <tenon/nn/generate.h>
 #include <tenon/nn/recurrent_sequential.h>
-#include <tenon/train/fit.h>
+#include <tenon/training/fit.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -21,12 +21,12 @@ using ::testing::DoubleNear;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Pointwise;
-using train::Epoch;
-using train::fit;
-using train::fit_with_state;
-using train::FitOptions;
-using train::History;
-using train::Step;
+using training::Epoch;
+using training::fit;
+using training::fit_with_state;
+using training::FitOptions;
+using training::History;
+using training::Step;
 
 // One weight w, the loss (w·x - y)².
 struct Line {
