@@ -10,7 +10,8 @@ set(TENON_TEST_CACHE ${PROJECT_BINARY_DIR}/test_cache)
 # Waiting threads sleep: two tests at a time share the cores.
 # TENON_ORACLE: every kernel launched by a test, up to 10^5 elements, runs through the loop interpreter too.
 set(TENON_TEST_ENVIRONMENT TENON_CACHE=${TENON_TEST_CACHE} TENON_ORACLE=1 OMP_WAIT_POLICY=passive
-  TSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/cmake/tsan_suppressions.txt
+  # (Tests that fork compute in the child, which the thread sanitizer does not like by default.)
+  TSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/cmake/tsan_suppressions.txt:die_after_fork=0
   UBSAN_OPTIONS=print_stacktrace=1)
 # Seconds for an entry. A sanitizer, which makes everything ten times as slow, is asked for by hand, and left to finish.
 set(TENON_TEST_TIMEOUT 600)
