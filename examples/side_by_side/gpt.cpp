@@ -16,6 +16,6 @@ int main() {
   optim::AdamW adam(model.parameters(), {.lr = 1e-2});
   optim::LinearLR warmup(adam, 0.1, 1.0, 8);
   optim::CosineAnnealingLR cosine(adam, 40);
-  train::fit(loss, adam, batches, {.max_steps = 40, .clip_norm = 1, .schedulers = {warmup, cosine}, .log_every = 8});
+  trainer::fit(loss, adam, batches, {.max_steps = 40, .clip_norm = 1, .schedulers = {warmup, cosine}, .log_every = 8});
   fmt::print("{}\n", letters.decode(nn::generate(model, letters.encode("a co"), 28)));
 }

@@ -19,7 +19,7 @@ int main() {
   };
   optim::Adam adam(model.parameters(), {.lr = 1e-2});
   optim::CosineAnnealingLR cosine(adam, 60, 1e-3);
-  train::fit_with_state(loss, model.zero_state(4), adam, data::streams(letters.encode(text), 4, 16),
-                        {.epochs = 2, .clip_norm = 1, .schedulers = {cosine}, .log_every = 10});
+  trainer::fit_with_state(loss, model.zero_state(4), adam, data::streams(letters.encode(text), 4, 16),
+                          {.epochs = 2, .clip_norm = 1, .schedulers = {cosine}, .log_every = 10});
   fmt::print("{}\n", letters.decode(nn::generate(model, letters.encode("a"), 40)));
 }

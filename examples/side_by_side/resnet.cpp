@@ -33,6 +33,6 @@ int main() {
   auto loss = [&](Tensor images, Tensor labels) { return cross_entropy(model(images), labels); };
   optim::SGD sgd(model.parameters(), {.lr = 0.01, .momentum = 0.9, .weight_decay = 1e-4, .nesterov = true});
   optim::CosineAnnealingLR cosine(sgd, 20);
-  train::fit(loss, sgd, training, {.epochs = 2, .schedulers = {cosine}, .log_every = 1});
-  fmt::print("right {:.4f}\n", train::accuracy(model, testing));
+  trainer::fit(loss, sgd, training, {.epochs = 2, .schedulers = {cosine}, .log_every = 1});
+  fmt::print("right {:.4f}\n", trainer::accuracy(model, testing));
 }

@@ -68,8 +68,8 @@
 #include <tenon/support/counters.h>
 #include <tenon/support/log.h>
 #include <tenon/support/parallel.h>
-#include <tenon/train/evaluate.h>
-#include <tenon/train/fit.h>
+#include <tenon/trainer/evaluate.h>
+#include <tenon/trainer/fit.h>
 
 namespace tenon {
 

@@ -11,7 +11,7 @@
 //   Tensor same = optim::minimize(compile(bowl), zeros({4}, kFloat64), options).x;
 //
 // For a handful of numbers or for millions, as long as the function is not noisy: networks over batches are for the
-// optimizers and train::fit. A function that is compiled is compiled once for all steps; so are the products with its
+// optimizers and trainer::fit. A function that is compiled is compiled once for all steps; so are the products with its
 // curvature.
 #pragma once
 

@@ -6,18 +6,21 @@
 //   data::DataLoader batches(points, {.batch_size = 16, .shuffle = true});
 //   auto loss = [&](Tensor input, Tensor target) { return mse_loss(model(input), target); };
 //   optim::Adam adam(model.parameters(), {.lr = 1e-2});
-//   train::History history = train::fit(loss, adam, batches, {.epochs = 3});
+//   trainer::History history = trainer::fit(loss, adam, batches, {.epochs = 3});
 //   double last = history.losses.back(), mean = history.epoch_losses[2];      // of 12 steps, of 3 epochs
 //
 //   optim::CosineAnnealingLR cosine(adam, 40);
-//   train::FitOptions options{.epochs = 10, .max_steps = 40, .clip_norm = 1, .schedulers = {cosine}, .log_every = 10};
-//   options.on_step = [](const train::Step& step) { double rate = step.lr; };
-//   options.on_epoch = [](const train::Epoch& epoch) { return epoch.loss < 1e-3; };  // enough
-//   train::fit(loss, adam, batches, options);
+//   trainer::FitOptions options{.epochs = 10, .max_steps = 40, .schedulers = {cosine}, .log_every = 10};
+//   options.clip_norm = 1;
+//   options.on_step = [](const trainer::Step& step) { double rate = step.lr; };
+//   options.on_epoch = [](const trainer::Epoch& epoch) { return epoch.loss < 1e-3; };  // enough
+//   trainer::fit(loss, adam, batches, options);
 //
 // Batches are a DataLoader, or any range of things with `data` and `target`, walked through once for every epoch. A
 // loss that takes one tensor is given the data alone. The loss is compiled, unless it is already or `compile` is off.
 // The model's mode is left as it is: networks begin in training mode.
+//
+// (Not `train::`: that is what programs call a function of their own.)
 #pragma once
 
 #include <tenon/capture/compile.h>
@@ -31,7 +34,7 @@
 #include <string>
 #include <vector>
 
-namespace tenon::train {
+namespace tenon::trainer {
 
 // A step that was made. Counted from 0.
 struct Step {
@@ -51,9 +54,9 @@ struct Epoch {
 //
 //   optim::SGD sgd({ones({3}).set_requires_grad()}, {.lr = 0.1});
 //   optim::ReduceLROnPlateau plateau(sgd);
-//   train::SchedulerRef any = plateau;
+//   trainer::SchedulerRef any = plateau;
 //   any.step(/*loss=*/0.5);
-//   train::FitOptions options{.epochs = 10, .epoch_schedulers = {plateau}};
+//   trainer::FitOptions options{.epochs = 10, .epoch_schedulers = {plateau}};
 class SchedulerRef {
  public:
   template <typename S>
@@ -171,7 +174,7 @@ History fit(const F& loss, optim::Optimizer& optimizer, Batches&& batches, const
 //     return std::tuple(cross_entropy(scores.flatten(0, 1), target.flatten()), next);
 //   };
 //   optim::Adam adam(model.parameters());
-//   train::fit_with_state(loss, model.zero_state(2), adam, data::streams(text, 2, 4), {.epochs = 2});
+//   trainer::fit_with_state(loss, model.zero_state(2), adam, data::streams(text, 2, 4), {.epochs = 2});
 template <typename F, typename State, typename Batches>
 History fit_with_state(const F& loss, const State& initial, optim::Optimizer& optimizer, Batches&& batches,
                        const FitOptions& options = {}) {
@@ -189,4 +192,4 @@ History fit_with_state(const F& loss, const State& initial, optim::Optimizer& op
   return loop.take_history();
 }
 
-}  // namespace tenon::train
+}  // namespace tenon::trainer

@@ -2,8 +2,8 @@
 //
 //   nn::Sequential model(nn::Linear(3, 8), nn::Dropout(0.5), nn::Linear(8, 4));
 //   data::DataLoader batches(std::make_shared<data::TensorDataset>(rand({50, 3}), arange(50) % 4), {.batch_size = 20});
-//   double right = train::accuracy(model, batches);                           // a share, from 0 to 1
-//   double loss = train::evaluate(model, batches, [&](const Tensor& input, const Tensor& target) {
+//   double right = trainer::accuracy(model, batches);                           // a share, from 0 to 1
+//   double loss = trainer::evaluate(model, batches, [&](const Tensor& input, const Tensor& target) {
 //     return cross_entropy(model(input), target);
 //   });
 //
@@ -13,7 +13,7 @@
 
 #include <tenon/nn/evaluating.h>
 
-namespace tenon::train {
+namespace tenon::trainer {
 
 namespace detail {
 
@@ -51,4 +51,4 @@ double accuracy(const M& model, Batches&& batches, int64_t dim = 1) {
   });
 }
 
-}  // namespace tenon::train
+}  // namespace tenon::trainer

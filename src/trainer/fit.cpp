@@ -1,4 +1,4 @@
-#include <tenon/train/fit.h>
+#include <tenon/trainer/fit.h>
 
 #include <tenon/autograd/engine.h>
 #include <tenon/generated/ops.h>
@@ -10,7 +10,7 @@
 #include <cmath>
 #include <cstdio>
 
-namespace tenon::train::detail {
+namespace tenon::trainer::detail {
 namespace {
 
 int64_t steps_of(const FitOptions& options, int64_t batches) {
@@ -76,4 +76,4 @@ void Loop::end_epoch() {
   sum_ = 0;
 }
 
-}  // namespace tenon::train::detail
+}  // namespace tenon::trainer::detail

@@ -1,7 +1,7 @@
 #include <tenon/data/text.h>
 #include <tenon/nn/generate.h>
 #include <tenon/nn/recurrent_sequential.h>
-#include <tenon/train/fit.h>
+#include <tenon/trainer/fit.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -21,12 +21,12 @@ using ::testing::DoubleNear;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Pointwise;
-using train::Epoch;
-using train::fit;
-using train::fit_with_state;
-using train::FitOptions;
-using train::History;
-using train::Step;
+using trainer::Epoch;
+using trainer::fit;
+using trainer::fit_with_state;
+using trainer::FitOptions;
+using trainer::History;
+using trainer::Step;
 
 // One weight w, the loss (w·x - y)².
 struct Line {

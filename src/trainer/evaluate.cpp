@@ -1,10 +1,10 @@
-#include <tenon/train/evaluate.h>
+#include <tenon/trainer/evaluate.h>
 
 #include <tenon/generated/ops.h>
 
 #include <algorithm>
 
-namespace tenon::train::detail {
+namespace tenon::trainer::detail {
 
 void Mean::add(const Tensor& value, const Tensor& samples) {
   TENON_CHECK(value.defined() && bool(value.numel() == 1),
@@ -30,4 +30,4 @@ Tensor share_of_right(const Tensor& scores, const Tensor& target, int64_t dim) {
   return mean(eq(chosen, target).to(kFloat64));
 }
 
-}  // namespace tenon::train::detail
+}  // namespace tenon::trainer::detail
