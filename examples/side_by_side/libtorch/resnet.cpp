@@ -26,20 +26,18 @@ TORCH_MODULE(Block);
 
 // Waves of one of four directions.
 struct Pictures : torch::data::Dataset<Pictures> {
-  explicit Pictures(size_t count) : count_(count) {}
-  torch::data::Example<> get(size_t index) override {
-    const auto number = static_cast<int64_t>(index);
-    torch::Tensor side = torch::arange(16).to(torch::kFloat32), y = side.view({16, 1}), x = side;
-    torch::Tensor slope[] = {y, x, x + y, x - y};
-    return {torch::sin(slope[number % 4] + 0.1 * double(number)).expand({1, 16, 16}), torch::tensor(number % 4)};
-  }
-  std::optional<size_t> size() const override { return count_; }
+  torch::Tensor images, labels;
 
- private:
-  size_t count_;
+  explicit Pictures(int64_t count) : labels(torch::arange(count) % 4) {
+    torch::Tensor x = torch::arange(16).to(torch::kFloat32).expand({16, 16}), y = x.t();
+    torch::Tensor waves = torch::stack({y, x, x + y, x - y}).index({labels});
+    images = torch::sin(waves + 0.1 * torch::arange(count).view({-1, 1, 1})).unsqueeze(1);
+  }
+  torch::data::Example<> get(size_t index) override { return {images[int64_t(index)], labels[int64_t(index)]}; }
+  std::optional<size_t> size() const override { return images.size(0); }
 };
 
-auto loader(size_t count, size_t batch) {
+auto loader(int64_t count, size_t batch) {
   return torch::data::make_data_loader<torch::data::samplers::SequentialSampler>(
       Pictures(count).map(torch::data::transforms::Stack<>()), torch::data::DataLoaderOptions(batch));
 }
