@@ -175,6 +175,20 @@ target_compile_options(ends PRIVATE -O0)
 add_test(NAME ends COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/tests/tools/ends_test.py $<TARGET_FILE:ends>)
 set_tests_properties(ends PROPERTIES LABELS ends TIMEOUT 1200 PROCESSORS 2 ENVIRONMENT "${TENON_TEST_ENVIRONMENT}")
 
+# Programs that run out of memory: allocations fail at points drawn by a seed.
+tenon_program(low_memory tests/low_memory/low_memory.cpp tests/low_memory/programs.cpp
+  tests/low_memory/failing_allocator.cpp)
+target_compile_options(low_memory PRIVATE -O0)
+target_include_directories(low_memory PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+target_compile_definitions(low_memory PRIVATE TENON_TEST_CACHE="${TENON_TEST_CACHE}")
+# The same allocator for the test executables (tests/main.cpp), to be loaded in front of them.
+add_library(failing_allocator SHARED EXCLUDE_FROM_ALL tests/low_memory/failing_allocator.cpp)
+target_include_directories(failing_allocator PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+target_link_libraries(failing_allocator PRIVATE tenon tenon_flags)
+add_test(NAME low_memory COMMAND low_memory)
+set_tests_properties(low_memory PROPERTIES LABELS low_memory TIMEOUT 1200
+  ENVIRONMENT "${TENON_TEST_ENVIRONMENT};TENON_ORACLE=0")
+
 # An outside project builds against an installed copy. (A sanitized library would need a sanitized program.)
 if(NOT TENON_SANITIZE)
   add_test(NAME install_consumer COMMAND ${CMAKE_COMMAND}

@@ -84,32 +84,31 @@ std::vector<bool> State::reached_from(const std::vector<bool>& given, std::span<
 
 State::Backward& State::backward(const std::vector<bool>& given, std::span<const int64_t> symbols) {
   std::lock_guard lock(mutex_);
-  std::unique_ptr<Backward>& found = backward_[given];
-  if (found) return *found;
-  found = std::make_unique<Backward>();
+  if (auto found = backward_.find(given); found != backward_.end()) return *found->second;
+  auto made = std::make_unique<Backward>();  // kept once it is whole
   bool all = std::find(given.begin(), given.end(), false) == given.end();
   if (all) {
-    found->graph = std::make_shared<graph::Graph>(parts.backward);
-    found->read.assign(parts.saved.size(), true);
-    found->reached.assign(joint.gradients.size(), true);
-    for (int32_t draw = joint.forward_draws; draw < joint.draws; ++draw) found->draws.push_back(draw);
-    return *found;
+    made->graph = std::make_shared<graph::Graph>(parts.backward);
+    made->read.assign(parts.saved.size(), true);
+    made->reached.assign(joint.gradients.size(), true);
+    for (int32_t draw = joint.forward_draws; draw < joint.draws; ++draw) made->draws.push_back(draw);
+    return *backward_.emplace(given, std::move(made)).first->second;
   }
   graph::Graph graph = without_tangents(parts.backward, parts.saved.size(), given, reached_from(given, symbols));
   std::vector<graph::Argument> outputs;
   for (const graph::Argument& output : graph.outputs) {
     const auto* id = std::get_if<graph::ValueId>(&output);
-    found->reached.push_back(!id || *id != graph::kNoValue);
-    if (found->reached.back()) outputs.push_back(output);
+    made->reached.push_back(!id || *id != graph::kNoValue);
+    if (made->reached.back()) outputs.push_back(output);
   }
   graph.outputs = std::move(outputs);
   // A value that only the other results need may have been changed since, or given back.
-  found->read = drop_unused_inputs(graph, parts.saved.size());
+  made->read = drop_unused_inputs(graph, parts.saved.size());
   for (const graph::Node& node : graph.nodes)
-    if (node.draw >= joint.forward_draws) found->draws.push_back(node.draw);
+    if (node.draw >= joint.forward_draws) made->draws.push_back(node.draw);
   TENON_LOG(Graph, "backward of some results:\n{}", graph::to_string(graph));
-  found->graph = std::make_shared<graph::Graph>(std::move(graph));
-  return *found;
+  made->graph = std::make_shared<graph::Graph>(std::move(graph));
+  return *backward_.emplace(given, std::move(made)).first->second;
 }
 
 std::shared_ptr<GraphFunction> State::compiled(Backward& backward, std::span<const int64_t> symbols) {

@@ -1,5 +1,6 @@
 #include "autograd/running_walk.h"
 #include "core/effects.h"
+#include "support/out_of_memory.h"
 
 #include <tenon/autograd/checkpoint.h>
 #include <tenon/autograd/engine.h>
@@ -231,13 +232,15 @@ Tensors reentering(detail::Checkpointed function, const Tensors& inputs, const C
 SetCheckpointDebug::SetCheckpointDebug(bool debug) : before_(std::exchange(debug_override, debug)) {}
 SetCheckpointDebug::~SetCheckpointDebug() { debug_override = before_; }
 
-Tensors detail::checkpoint(Checkpointed function, const Tensors& inputs, const CheckpointOptions& options) {
+Tensors detail::checkpoint(Checkpointed function, const Tensors& inputs, const CheckpointOptions& options) try {
   TENON_CHECK_VALUE(!options.use_reentrant || (!options.context && !options.debug),
                     "[checkpoint] `context` and `debug` are only supported when use_reentrant=False");
   // A captured graph decides by itself what is kept and what is computed again.
   if (core::effect_interceptor() || detail::is_captured()) return function(inputs);
   return options.use_reentrant ? reentering(std::move(function), inputs, options)
                                : without_reentering(std::move(function), inputs, options);
+} catch (const std::bad_alloc&) {
+  support::raise_out_of_memory("checkpoint");
 }
 
 }  // namespace tenon::autograd

@@ -11,6 +11,7 @@
 #include "autograd/prepare_walk.h"
 #include "autograd/row_node.h"
 #include "autograd/running_walk.h"
+#include "support/out_of_memory.h"
 #include "support/own_stack.h"
 #include "support/thread_context.h"
 
@@ -311,7 +312,7 @@ void warn_of_ring(bool create_graph) {
 }
 
 void backward(std::span<const Tensor> roots, std::span<const Tensor> gradients, bool retain_graph, bool create_graph,
-              std::span<const Tensor> inputs) {
+              std::span<const Tensor> inputs) try {
   Walk walk = prepare_walk(roots, gradients, retain_graph, create_graph, "backward");
   for (size_t at = 0; at < inputs.size(); ++at) {
     walk.captures.push_back(edge_of_input(inputs[at], at, "backward"));
@@ -321,11 +322,13 @@ void backward(std::span<const Tensor> roots, std::span<const Tensor> gradients, 
   walk.accumulate = true;
   warn_of_ring(create_graph);
   start_walk(walk);
+} catch (const std::bad_alloc&) {
+  support::raise_out_of_memory("backward");
 }
 
 std::vector<Tensor> grad(std::span<const Tensor> outputs, std::span<const Tensor> inputs,
                          std::span<const Tensor> grad_outputs, bool retain_graph, bool create_graph,
-                         bool allow_unused) {
+                         bool allow_unused) try {
   TENON_CHECK(!inputs.empty(), "[grad] grad requires non-empty inputs.");
   Walk walk = prepare_walk(outputs, grad_outputs, retain_graph, create_graph, "grad");
   for (size_t at = 0; at < inputs.size(); ++at) walk.captures.push_back(edge_of_input(inputs[at], at, "grad"));
@@ -333,6 +336,8 @@ std::vector<Tensor> grad(std::span<const Tensor> outputs, std::span<const Tensor
   std::vector<Tensor> result = start_walk(walk);
   for (size_t at = 0; at < inputs.size() && !allow_unused; ++at) check_used(result[at], at, inputs[at].description());
   return result;
+} catch (const std::bad_alloc&) {
+  support::raise_out_of_memory("grad");
 }
 
 }  // namespace tenon::autograd

@@ -4,6 +4,7 @@
 #include <tenon/support/warnings.h>
 
 #include "autograd/function_call.h"
+#include "support/out_of_memory.h"
 
 #include <cxxabi.h>
 
@@ -82,7 +83,7 @@ std::vector<bool> AutogradContext::needs_input_grads(size_t argument) const {
   return needs;
 }
 
-void FunctionNode::connect(std::span<const Tensor> arguments, std::vector<uint32_t> counts) {
+void FunctionNode::connect(std::span<const Tensor> arguments, std::vector<uint32_t> counts) try {
   context_.counts_ = std::move(counts);
   std::vector<Edge> edges;
   bool recording = grad_enabled();
@@ -91,9 +92,11 @@ void FunctionNode::connect(std::span<const Tensor> arguments, std::vector<uint32
     context_.needs_.push_back(edges.back().valid());
   }
   set_next_edges(std::move(edges));
+} catch (const std::bad_alloc&) {
+  support::raise_out_of_memory("Function");
 }
 
-void FunctionNode::finish(std::span<const Tensor> arguments, std::vector<Tensor>& results) {
+void FunctionNode::finish(std::span<const Tensor> arguments, std::vector<Tensor>& results) try {
   context_.needs_.clear();
   Ref<Node> self(this);
   for (const Tensor& dirty : context_.dirty_) {
@@ -149,6 +152,8 @@ void FunctionNode::finish(std::span<const Tensor> arguments, std::vector<Tensor>
   context_.to_save_.clear();
   context_.dirty_.clear();
   context_.non_differentiable_.clear();
+} catch (const std::bad_alloc&) {
+  support::raise_out_of_memory("Function");
 }
 
 std::vector<Tensor> FunctionNode::apply(std::vector<Tensor> gradients) {

@@ -5,6 +5,7 @@
 #include "autograd/row_node.h"
 #include "core/effects.h"
 #include "support/at_fork.h"
+#include "support/out_of_memory.h"
 
 #include <mutex>
 
@@ -125,7 +126,7 @@ void NodeHookHandle::remove() const {
   if (Ref<Node> node = node_.lock()) node->remove_hook(id_);
 }
 
-HookHandle detail::add_hook_after_accumulation(const Tensor& leaf, TensorHook hook) {
+HookHandle detail::add_hook_after_accumulation(const Tensor& leaf, TensorHook hook) try {
   TENON_CHECK(leaf.requires_grad(), "[register_post_accumulate_grad_hook] expected a tensor that requires grad, got {}",
               leaf.description());
   TENON_CHECK(
@@ -146,9 +147,11 @@ HookHandle detail::add_hook_after_accumulation(const Tensor& leaf, TensorHook ho
   if (!meta.after_accumulation) meta.after_accumulation = make_ref<TensorHooks>();
   int64_t id = meta.after_accumulation->add(std::move(hook), 0);
   return HookHandle(meta.after_accumulation, id);
+} catch (const std::bad_alloc&) {
+  support::raise_out_of_memory("register_post_accumulate_grad_hook");
 }
 
-HookHandle detail::add_hook(const Tensor& tensor, TensorHook hook, uint64_t kind) {
+HookHandle detail::add_hook(const Tensor& tensor, TensorHook hook, uint64_t kind) try {
   TENON_CHECK(tensor.requires_grad(), "[register_hook] expected a tensor that requires grad, got {}",
               tensor.description());
   if (const core::EffectInterceptor* instead = core::effect_interceptor()) {
@@ -170,6 +173,8 @@ HookHandle detail::add_hook(const Tensor& tensor, TensorHook hook, uint64_t kind
   }
   int64_t id = meta.hooks->add(std::move(hook), kind);
   return HookHandle(meta.hooks, id);
+} catch (const std::bad_alloc&) {
+  support::raise_out_of_memory("register_hook");
 }
 
 }  // namespace tenon::autograd

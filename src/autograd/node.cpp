@@ -9,7 +9,10 @@
 #include "support/thread_context.h"
 
 #include <algorithm>
+#include <array>
 #include <limits>
+#include <new>
+#include <optional>
 
 namespace tenon::autograd {
 
@@ -153,27 +156,61 @@ void Node::drop_references() {
   retained_.clear();
 }
 
+namespace {
+
+// Nodes whose references are to be dropped. The first few take no memory: a chain has one waiting at a time, however
+// long it is. Where there is no memory for more, `add` says so.
+class Waiting {
+ public:
+  using Entry = std::pair<Node*, WeakRef<Node>>;
+  bool add(Node* node, WeakRef<Node>& memory) {
+    if (count_ < first_.size()) {
+      first_[count_++] = {node, std::move(memory)};
+      return true;
+    }
+    try {
+      more_.reserve(more_.size() == more_.capacity() ? 2 * more_.size() + 16 : 0);
+    } catch (const std::bad_alloc&) {
+      return false;
+    }
+    more_.emplace_back(node, std::move(memory));
+    return true;
+  }
+  std::optional<Entry> take() {
+    if (!more_.empty()) {
+      Entry last = std::move(more_.back());
+      more_.pop_back();
+      return last;
+    }
+    if (count_ == 0) return std::nullopt;
+    return std::move(first_[--count_]);
+  }
+
+ private:
+  std::array<Entry, 16> first_;
+  size_t count_ = 0;
+  std::vector<Entry> more_;
+};
+
+}  // namespace
+
 // A node's references are dropped by the outermost release on this thread; those that this makes unreachable wait in
 // its list. A plain pointer is thread-local, for static tensors die after the thread's other objects.
 void Node::release_resources() {
   support::OwnCode own;
-  thread_local std::vector<std::pair<Node*, WeakRef<Node>>>* waiting = nullptr;
+  thread_local Waiting* waiting = nullptr;
   // A weak reference keeps the memory; the adopted handle gives its count back unused.
   Ref<Node> self = Ref<Node>::adopt(this);
   WeakRef<Node> memory(self);
   self.detach();
   if (waiting) {
-    waiting->emplace_back(this, std::move(memory));
+    if (!waiting->add(this, memory)) drop_references();
     return;
   }
-  std::vector<std::pair<Node*, WeakRef<Node>>> list;
+  Waiting list;
   waiting = &list;
   drop_references();
-  while (!list.empty()) {
-    auto [node, keep] = std::move(list.back());
-    list.pop_back();
-    node->drop_references();
-  }
+  while (std::optional<Waiting::Entry> next = list.take()) next->first->drop_references();
   waiting = nullptr;
 }
 

@@ -1,5 +1,6 @@
 // The methods of Tensor that belong to autograd.
 #include "core/effects.h"
+#include "support/out_of_memory.h"
 
 #include <tenon/autograd/engine.h>
 #include <tenon/autograd/meta.h>
@@ -24,7 +25,7 @@ bool Tensor::requires_grad() const {
   return meta && (meta->requires_grad || autograd::grad_fn(*this));
 }
 
-const Tensor& Tensor::set_requires_grad(bool value) const {
+const Tensor& Tensor::set_requires_grad(bool value) const try {
   need(*this, "set_requires_grad");
   TENON_CHECK(!value || is_floating_point(), "[set_requires_grad] only floating point tensors can require grad, got {}",
               description());
@@ -47,6 +48,8 @@ const Tensor& Tensor::set_requires_grad(bool value) const {
   }
   autograd::ensure_meta(*this).requires_grad = value;
   return *this;
+} catch (const std::bad_alloc&) {
+  support::raise_out_of_memory("set_requires_grad");
 }
 
 bool Tensor::is_leaf() const {
@@ -94,11 +97,13 @@ void Tensor::set_grad(const Tensor& gradient) const {
   autograd::ensure_meta(*this).grad = gradient;
 }
 
-void Tensor::backward(const std::optional<Tensor>& gradient, bool retain_graph, bool create_graph) const {
+void Tensor::backward(const std::optional<Tensor>& gradient, bool retain_graph, bool create_graph) const try {
   need(*this, "backward");
   std::vector<Tensor> roots{*this}, gradients;
   if (gradient) gradients.push_back(*gradient);
   autograd::backward(roots, gradients, retain_graph, create_graph);
+} catch (const std::bad_alloc&) {
+  support::raise_out_of_memory("backward");
 }
 
 void Tensor::retain_grad() const {

@@ -3,6 +3,7 @@
 #include "freeze_piece.h"
 #include "outside.h"
 #include "session.h"
+#include "support/out_of_memory.h"
 #include "support/reworded.h"
 
 #include <tenon/autograd/forward_ad.h>
@@ -567,13 +568,16 @@ class Capture {
   std::vector<Value> results_;
 };
 
-CompiledFunction::CompiledFunction(CompileOptions options) : state_(std::make_unique<State>()) {
+CompiledFunction::CompiledFunction(CompileOptions options) try : state_(std::make_unique<State>()) {
   TENON_CHECK(options.recompile_limit > 0, "[compile] expected a recompile_limit of at least 1, got {}",
               options.recompile_limit);
   TENON_CHECK(!options.discard_parameters || options.freeze == Freeze::On,
               "[compile] discard_parameters gives up what constants were computed from: expected freeze = Freeze::On");
   state_->options = std::move(options);
+} catch (const std::bad_alloc&) {
+  support::raise_out_of_memory("compile");
 }
+
 CompiledFunction::~CompiledFunction() {
   if (state_->captures == 0) return;
   state_->orphaned = true;
@@ -642,7 +646,7 @@ void CompiledFunction::State::note_break(const std::string& why) {
 }
 
 std::vector<Value> CompiledFunction::call(std::span<const Tensor> tensors, std::span<const Value> numbers,
-                                          std::span<const Value> constants, Body body) {
+                                          std::span<const Value> constants, Body body) try {
   // Captured inside another capture, or run on fakes: part of what is being captured. Tangents are eager's.
   if (is_capturing() || forward_ad::DualLevel::is_on()) return body(tensors, numbers);
   for (size_t at = 0; at < tensors.size(); ++at)
@@ -674,6 +678,8 @@ std::vector<Value> CompiledFunction::call(std::span<const Tensor> tensors, std::
     return state_->go_on(std::move(first), std::move(results), frame, numbers, body);
   first->leave();
   return results;
+} catch (const std::bad_alloc&) {
+  support::raise_out_of_memory("compile");
 }
 
 std::vector<Value> CompiledFunction::State::go_on(SegmentRef segment, std::vector<Value> results, Frame& frame,
@@ -886,13 +892,15 @@ void explain_tree(const Segment& segment, int depth, Explanation& explanation) {
 
 }  // namespace
 
-Explanation CompiledFunction::explain() const {
+Explanation CompiledFunction::explain() const try {
   std::shared_lock lock(state_->tree_mutex);
   Explanation explanation;
   for (const SegmentRef& root : state_->roots.segments) explain_tree(*root, 0, explanation);
   for (const Reason& reason : state_->recompiles) explanation.recompiles.push_back(reason.str());
   explanation.breaks = state_->breaks;
   return explanation;
+} catch (const std::bad_alloc&) {
+  support::raise_out_of_memory("explain");
 }
 
 }  // namespace capture

@@ -1,12 +1,14 @@
 #include <tenon/capture/compile.h>
 
+#include "support/out_of_memory.h"
+
 #include <fmt/format.h>
 
 #include <ostream>
 
 namespace tenon {
 
-std::string Explanation::str() const {
+std::string Explanation::str() const try {
   std::string text =
       fmt::format("{} graph(s), {} recompile(s), {} break(s)\n", entries.size(), recompiles.size(), breaks.size());
   for (size_t at = 0; at < entries.size(); ++at) {
@@ -25,6 +27,8 @@ std::string Explanation::str() const {
   for (const std::string& reason : recompiles) text += "recompiled: " + reason + "\n";
   for (const std::string& reason : breaks) text += "broke: " + reason + "\n";
   return text;
+} catch (const std::bad_alloc&) {
+  support::raise_out_of_memory("explain");
 }
 
 std::ostream& operator<<(std::ostream& out, const Explanation& explanation) { return out << explanation.str(); }

@@ -2,6 +2,7 @@
 #include <tenon/support/log.h>
 
 #include "cache.h"
+#include "support/out_of_memory.h"
 
 #include <cstdlib>
 
@@ -69,7 +70,10 @@ autograd::EngineInterceptor interceptor(Options options) {
 
 }  // namespace
 
-Enable::Enable(Options options) : walks_(interceptor(std::move(options))) {}
+Enable::Enable(Options options) try : walks_(interceptor(std::move(options))) {
+} catch (const std::bad_alloc&) {
+  support::raise_out_of_memory("compiled_autograd");
+}
 Disable::Disable() : walks_([](const autograd::Walk&) { return std::optional<std::vector<Tensor>>(); }) {}
 
 void reset() { Caches::all().reset(); }

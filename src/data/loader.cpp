@@ -4,13 +4,16 @@
 #include <tenon/generated/ops.h>
 
 #include "data/shuffle.h"
+#include "support/out_of_memory.h"
 
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <exception>
-#include <map>
 #include <mutex>
+#include <new>
+#include <optional>
+#include <system_error>
 #include <thread>
 
 namespace tenon::data {
@@ -64,8 +67,17 @@ Example collate(const std::vector<Example>& samples) {
 class DataLoader::Epoch {
  public:
   Epoch(DatasetRef dataset, std::vector<std::vector<size_t>> batches, size_t workers, size_t ahead)
-      : dataset_(std::move(dataset)), batches_(std::move(batches)), ahead_(std::max<size_t>(1, ahead)) {
-    for (size_t at = 0; at < workers; ++at) workers_.emplace_back([this] { work(); });
+      : dataset_(std::move(dataset)),
+        batches_(std::move(batches)),
+        ahead_(std::max<size_t>(1, ahead)),
+        ready_(batches_.size()) {
+    workers_.reserve(workers);
+    // Where there is no memory or no thread for more, those that there are do it all; without any, the loop does.
+    try {
+      for (size_t at = 0; at < workers; ++at) workers_.emplace_back([this] { work(); });
+    } catch (const std::bad_alloc&) {
+    } catch (const std::system_error&) {
+    }
   }
   ~Epoch() {
     {
@@ -80,8 +92,9 @@ class DataLoader::Epoch {
     if (taken_ == batches_.size()) return std::nullopt;
     if (workers_.empty()) return make(taken_++);
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return ready_.contains(taken_); });
-    Ready result = std::move(ready_.extract(taken_++).mapped());
+    changed_.wait(lock, [&] { return ready_[taken_].has_value(); });
+    Ready result = std::move(*ready_[taken_]);
+    ready_[taken_++].reset();
     lock.unlock();
     changed_.notify_all();
     if (result.error) std::rethrow_exception(result.error);
@@ -114,7 +127,7 @@ class DataLoader::Epoch {
         result.error = std::current_exception();
       }
       lock.lock();
-      ready_.emplace(number, std::move(result));
+      ready_[number] = std::move(result);
       changed_.notify_all();
     }
   }
@@ -126,11 +139,11 @@ class DataLoader::Epoch {
   std::condition_variable changed_;
   size_t started_ = 0, taken_ = 0;  // by the workers, and by the loop
   bool stopped_ = false;
-  std::map<size_t, Ready> ready_;
+  std::vector<std::optional<Ready>> ready_;  // by number; made at the start, so that a worker needs no memory for them
   std::vector<std::thread> workers_;
 };
 
-DataLoader::DataLoader(DatasetRef dataset, const LoaderOptions& options, std::shared_ptr<const Sampler> sampler)
+DataLoader::DataLoader(DatasetRef dataset, const LoaderOptions& options, std::shared_ptr<const Sampler> sampler) try
     : dataset_(std::move(dataset)), options_(options), sampler_(std::move(sampler)) {
   TENON_CHECK_VALUE(dataset_ != nullptr, "[DataLoader] expected a dataset, got a null pointer");
   TENON_CHECK_VALUE(options.batch_size > 0, "[DataLoader] expected a batch_size above 0, got {}", options.batch_size);
@@ -140,6 +153,8 @@ DataLoader::DataLoader(DatasetRef dataset, const LoaderOptions& options, std::sh
     sampler_ = std::make_shared<RandomSampler>(dataset_->size(), options.seed);
   else
     sampler_ = std::make_shared<SequentialSampler>(dataset_->size());
+} catch (const std::bad_alloc&) {
+  support::raise_out_of_memory("DataLoader");
 }
 
 size_t DataLoader::size() const {
@@ -147,7 +162,7 @@ size_t DataLoader::size() const {
   return full + (!options_.drop_last && samples % options_.batch_size != 0 ? 1 : 0);
 }
 
-DataLoader::Iterator DataLoader::begin() {
+DataLoader::Iterator DataLoader::begin() try {
   std::vector<size_t> order = sampler_->order(epoch_++);
   std::vector<std::vector<size_t>> batches(size());
   for (size_t number = 0; number < batches.size(); ++number) {
@@ -157,15 +172,19 @@ DataLoader::Iterator DataLoader::begin() {
   }
   return Iterator(
       std::make_unique<Epoch>(dataset_, std::move(batches), options_.workers, options_.workers * options_.prefetch));
+} catch (const std::bad_alloc&) {
+  support::raise_out_of_memory("DataLoader");
 }
 
 DataLoader::Iterator::Iterator(std::unique_ptr<Epoch> epoch) : epoch_(std::move(epoch)), current_(epoch_->next()) {}
 DataLoader::Iterator::Iterator(Iterator&&) noexcept = default;
 DataLoader::Iterator& DataLoader::Iterator::operator=(Iterator&&) noexcept = default;
 DataLoader::Iterator::~Iterator() = default;
-DataLoader::Iterator& DataLoader::Iterator::operator++() {
+DataLoader::Iterator& DataLoader::Iterator::operator++() try {
   current_ = epoch_->next();
   return *this;
+} catch (const std::bad_alloc&) {
+  support::raise_out_of_memory("DataLoader");
 }
 
 }  // namespace tenon::data

@@ -12,4 +12,8 @@ std::string named(const Operator& op, std::span<const Value> args, std::string_v
   return fmt::format("[{}] {}\n  called with ({})", op.brief_name(), text, fmt::join(given, ", "));
 }
 
+void raise_out_of_memory(const Operator& op, std::span<const Value> args, std::string_view text) {
+  support::raise_out_of_memory([&] { return named(op, args, text); });
+}
+
 }  // namespace tenon::dispatch

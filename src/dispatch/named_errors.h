@@ -10,10 +10,16 @@
 #include <new>
 #include <stdexcept>
 
+#include "support/out_of_memory.h"
+
 namespace tenon::dispatch {
 
 // "[repeat] expected …\n  called with (float32[3], [4611686018427387904])"
 std::string named(const Operator& op, std::span<const Value> args, std::string_view text);
+
+// Throws a MemoryError in those words.
+[[noreturn]] void raise_out_of_memory(const Operator& op, std::span<const Value> args,
+                                      std::string_view text = "[allocate] out of memory");
 
 template <typename Work>
 void naming(const Call& call, Work&& work) {
@@ -22,11 +28,11 @@ void naming(const Call& call, Work&& work) {
   } catch (const OverflowError& error) {
     throw OverflowError(named(call.op, call.args, error.what()));
   } catch (const MemoryError& error) {
-    throw MemoryError(named(call.op, call.args, error.what()));
+    raise_out_of_memory(call.op, call.args, error.what());
   } catch (const std::bad_alloc&) {
-    throw MemoryError(named(call.op, call.args, "[allocate] out of memory"));
+    raise_out_of_memory(call.op, call.args);
   } catch (const std::length_error&) {  // of a list that no memory would hold
-    throw MemoryError(named(call.op, call.args, "[allocate] out of memory"));
+    raise_out_of_memory(call.op, call.args);
   }
 }
 

@@ -1,4 +1,5 @@
 #include "borrows.h"
+#include "named_errors.h"
 #include "profile_scope.h"
 #include "registry.h"
 #include "support/thread_context.h"
@@ -192,7 +193,11 @@ Results call_boxed(const Operator& op, std::span<const Value> args) {
   const KeySet keys = call_keys(args, undefined);
   if (undefined) [[unlikely]]
     check_defined(op, args);
-  run_kernel(call, keys);
+  try {
+    run_kernel(call, keys);
+  } catch (const std::bad_alloc&) {
+    raise_out_of_memory(op, args);
+  }
   return std::move(call.results);
 }
 

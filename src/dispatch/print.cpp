@@ -2,6 +2,8 @@
 #include <tenon/core/print.h>
 #include <tenon/core/tensor.h>
 
+#include "support/out_of_memory.h"
+
 #include <fmt/format.h>
 
 #include <cmath>
@@ -165,7 +167,7 @@ void set_print_options(const PrintOptions& options) {
 }
 const PrintOptions& print_options() { return options_of_thread; }
 
-std::string Tensor::str() const {
+std::string Tensor::str() const try {
   if (!defined()) return "tensor(undefined)";
   std::string text = "tensor(";
   if (!impl_->storage->has_data()) {
@@ -178,6 +180,8 @@ std::string Tensor::str() const {
   if (device() != kCPU) text += fmt::format(", device={}", device().str());
   if (requires_grad()) text += ", requires_grad=true";
   return text + ")";
+} catch (const std::bad_alloc&) {
+  support::raise_out_of_memory("str");
 }
 
 std::ostream& operator<<(std::ostream& out, const Tensor& tensor) { return out << tensor.str(); }

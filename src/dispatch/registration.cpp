@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <new>
 
 namespace tenon::dispatch {
 namespace {
 
 constexpr size_t kReclaimAt = 64;  // fewer retired things are not worth asking all threads about
+constexpr size_t kRetiredByRebuild = 2;
 
 constexpr std::pair<KernelKey, std::string_view> kNames[] = {
     {KernelKey::CPU, "CPU"},
@@ -99,16 +101,33 @@ static std::string packet_of(const schema::Schema& schema) { return fmt::format(
 Operator& Registry::define(schema::Schema schema, std::shared_ptr<const OperatorTraits> traits, std::vector<Tag> tags,
                            std::string place) {
   std::string name = schema.qualified_name();
+  if (auto found = operators.find(name); found != operators.end() && record(*found->second).abandoned)
+    remove(*found->second);
   if (auto found = operators.find(name); found != operators.end())
     fail("[{}] is defined already{}: tried to register it multiple times{}", name, at(record(*found->second).place),
          at(place));
+  // The last reference to an operator is not to be dropped here, with the mutex held: what fails is retired.
+  retired.reserve(retired.size() + kRetiredByRebuild + 2);
+  operators.reserve(operators.size() + 1);
   Ref<Operator> op;
+  try {
+    return define_unknown(op, std::move(schema), std::move(traits), std::move(tags), std::move(place));
+  } catch (...) {
+    if (op) retired.push_back({nullptr, std::move(op)});
+    throw;
+  }
+}
+
+Operator& Registry::define_unknown(Ref<Operator>& op, schema::Schema schema,
+                                   std::shared_ptr<const OperatorTraits> traits, std::vector<Tag> tags,
+                                   std::string place) {
+  std::string name = schema.qualified_name();
   if (auto husk = removed.find(name); husk != removed.end()) {
     op = husk->second.lock();
     if (op && op->schema() == schema && !op->traits() && !traits)
       removed.erase(husk);
     else if (op)
-      retired.push_back({nullptr, std::exchange(op, nullptr)});  // perhaps the last reference, not to be dropped here
+      retired.push_back({nullptr, std::exchange(op, nullptr)});
   }
   std::string packet = packet_of(schema);
   if (!op) {
@@ -122,8 +141,10 @@ Operator& Registry::define(schema::Schema schema, std::shared_ptr<const Operator
   known.number = ++definitions;
   rebuild(*op);
   Operator& defined = *op;
-  packets[std::move(packet)].push_back(&defined);
+  std::vector<Operator*>& overloads = packets[std::move(packet)];
+  overloads.reserve(overloads.size() + 1);
   operators.emplace(std::move(name), std::move(op));
+  overloads.push_back(&defined);
   return defined;
 }
 
@@ -131,17 +152,27 @@ void Registry::remove(Operator& op) {
   auto found = operators.find(op.name());
   if (found == operators.end() || found->second.get() != &op) return;
   Record& known = record(op);
+  // What takes memory comes first.
+  auto packet = packets.find(packet_of(op.schema()));
+  retired.reserve(retired.size() + known.kernels.size() + kRetiredByRebuild + 1);
+  removed.insert_or_assign(op.name(), WeakRef<Operator>(found->second));
+  known.alive = false;
+  try {
+    rebuild(op);
+  } catch (...) {
+    known.alive = true;
+    removed.erase(op.name());
+    throw;
+  }
   for (KernelRef& kernel : known.kernels) retire(std::exchange(kernel, nullptr));
   for (std::string& each : known.places) each.clear();
   known.tags.clear();
   known.place.clear();
-  known.alive = false;
   known.number = 0;
-  rebuild(op);
-  auto packet = packets.find(packet_of(op.schema()));
+  known.abandoned = false;
+  known.abandoned_kernels.reset();
   std::erase(packet->second, &op);
   if (packet->second.empty()) packets.erase(packet);
-  removed.insert_or_assign(op.name(), WeakRef<Operator>(found->second));
   retired.push_back({nullptr, std::move(found->second)});
   operators.erase(found);
 }
@@ -156,26 +187,45 @@ void Registry::put(Operator& op, KernelKey key, KernelRef kernel, std::string pl
   Record& known = record(op);
   TENON_CHECK(known.alive, "[{}] was removed: define it before registering a kernel", op.name());
   auto index = static_cast<size_t>(key);
-  TENON_CHECK(replace || !known.kernels[index], "[{}] has a kernel for {} already{}, and another was registered{}",
-              op.name(), dispatch::name(key), at(known.places[index]), at(place));
-  retire(std::exchange(known.kernels[index], std::move(kernel)));
+  TENON_CHECK(replace || !known.kernels[index] || known.abandoned_kernels[index],
+              "[{}] has a kernel for {} already{}, and another was registered{}", op.name(), dispatch::name(key),
+              at(known.places[index]), at(place));
+  exchange_kernel(op, index, std::move(kernel));
   known.places[index] = std::move(place);
-  rebuild(op);
+  known.abandoned_kernels[index] = false;
 }
 
 void Registry::take_back(Operator& op, KernelKey key, const KernelRef& kernel) {
   Record& known = record(op);
   auto index = static_cast<size_t>(key);
   if (known.kernels[index] != kernel) return;
-  retire(std::exchange(known.kernels[index], nullptr));
-  known.places[index].clear();
-  rebuild(op);
+  try {
+    exchange_kernel(op, index, nullptr);
+    known.places[index].clear();
+  } catch (const std::bad_alloc&) {
+    known.abandoned_kernels[index] = true;
+  }
+}
+
+void Registry::exchange_kernel(Operator& op, size_t index, KernelRef kernel) {
+  KernelRef& slot = record(op).kernels[index];
+  retired.reserve(retired.size() + kRetiredByRebuild + 1);
+  std::swap(slot, kernel);
+  try {
+    rebuild(op);
+  } catch (...) {
+    std::swap(slot, kernel);
+    throw;
+  }
+  retire(std::move(kernel));
 }
 
 void Registry::rebuild(Operator& op) {
   Record& known = record(op);
-  retire(std::exchange(known.by_device, nullptr));
+  // What takes memory comes first: what fails leaves the operator as it was.
+  retired.reserve(retired.size() + kRetiredByRebuild);
   auto table = std::make_shared<Table>();
+  KernelRef by_device;
   for (size_t index = 1; index < kDispatchKeyCount; ++index) {
     auto key = static_cast<DispatchKey>(index);
     KernelOrigin origin;
@@ -183,13 +233,14 @@ void Registry::rebuild(Operator& op) {
     if (key == DispatchKey::Autograd) {
       KernelRef cpu = kernel_of(op, key, origin, DeviceType::CPU), cuda = kernel_of(op, key, origin, DeviceType::CUDA);
       if (cpu != kernel || cuda != kernel)
-        kernel = known.by_device = choose_by_device(std::move(cpu), std::move(cuda), std::move(kernel));
+        kernel = by_device = choose_by_device(std::move(cpu), std::move(cuda), std::move(kernel));
     }
     table->kernels[index] = kernel.get();
     if (kernel || kBackends.has(key)) table->handled = table->handled | KeySet{key};
   }
   op.implicit_.store(static_cast<bool>(known.kernel(KernelKey::CompositeImplicitAutograd)), std::memory_order_relaxed);
   op.table_.store(table.get(), std::memory_order_release);
+  retire(std::exchange(known.by_device, std::move(by_device)));
   retire(std::exchange(known.table, std::move(table)));
 }
 
@@ -247,10 +298,22 @@ Defined define_scoped(schema::Schema schema, std::vector<Tag> tags, std::string 
   Registry& registry = Registry::instance();
   Registry::Lock lock(registry);
   Operator& op = registry.define(std::move(schema), nullptr, std::move(tags), std::move(place));
-  return {op, Registration([&registry, held = Ref<Operator>(&op)] {
-            Registry::Lock undo_lock(registry);
-            registry.remove(*held);
-          })};
+  auto undo = [&registry](Operator& defined) {
+    try {
+      registry.remove(defined);
+    } catch (const std::bad_alloc&) {
+      Registry::record(defined).abandoned = true;
+    }
+  };
+  try {
+    return {op, Registration([&registry, undo, held = Ref<Operator>(&op)] {
+              Registry::Lock undo_lock(registry);
+              undo(*held);
+            })};
+  } catch (const std::bad_alloc&) {
+    undo(op);
+    throw;
+  }
 }
 
 Ref<Operator> make_operator(schema::Schema schema) {
@@ -267,12 +330,14 @@ Ref<Operator> make_operator(schema::Schema schema) {
 static Registration put_scoped(Operator& op, KernelKey key, KernelFunction kernel, std::string place, bool replace) {
   Registry& registry = Registry::instance();
   auto held = std::make_shared<KernelFunction>(std::move(kernel));
-  Registry::Lock lock(registry);
-  registry.put(op, key, held, std::move(place), replace);
-  return Registration([&registry, keep = Ref<Operator>(&op), key, held] {
+  // Made first: once the kernel is in place, nothing fails.
+  Registration registration([&registry, keep = Ref<Operator>(&op), key, held] {
     Registry::Lock undo_lock(registry);
     registry.take_back(*keep, key, held);
   });
+  Registry::Lock lock(registry);
+  registry.put(op, key, held, std::move(place), replace);
+  return registration;
 }
 
 Registration register_scoped(Operator& op, KernelKey key, KernelFunction kernel, std::string place) {
@@ -296,10 +361,14 @@ Registration register_fallback_scoped(DispatchKey key, KernelFunction kernel, st
   return Registration([&registry, index, held] {
     Registry::Lock undo_lock(registry);
     if (registry.fallbacks[index] != held) return;
-    registry.retire(held);
     registry.fallbacks[index] = nullptr;
-    registry.fallback_places[index].clear();
-    registry.rebuild_all();
+    try {
+      registry.rebuild_all();
+      registry.retire(held);
+      registry.fallback_places[index].clear();
+    } catch (const std::bad_alloc&) {
+      registry.fallbacks[index] = held;  // it stays: tables that were not rebuilt still use it
+    }
   });
 }
 

@@ -6,6 +6,7 @@
 
 #include <tenon/dispatch/registration.h>
 
+#include <bitset>
 #include <mutex>
 #include <unordered_map>
 #include <unordered_set>
@@ -37,6 +38,9 @@ struct Operator::Record {
   std::vector<Tag> tags;
   std::string place;
   bool alive = false;
+  // Registrations that were to be undone when there was no memory for it: the next one takes their place.
+  bool abandoned = false;
+  std::bitset<kKernelKeyCount> abandoned_kernels;
   uint64_t number = 0;  // of the definition
   std::vector<std::pair<const void*, std::shared_ptr<void>>> derived;
 
@@ -103,10 +107,14 @@ struct Registry {
   static Record& record(const Operator& op) { return *op.record_; }
   Operator& define(schema::Schema schema, std::shared_ptr<const OperatorTraits> traits, std::vector<Tag> tags,
                    std::string place);
+  Operator& define_unknown(Ref<Operator>& op, schema::Schema schema, std::shared_ptr<const OperatorTraits> traits,
+                           std::vector<Tag> tags, std::string place);
   void remove(Operator& op);
   // An operator whose last reference went.
   void forget(Operator& op);
   void put(Operator& op, KernelKey key, KernelRef kernel, std::string place, bool replace);
+  // Another kernel in a slot; as it was if that fails.
+  void exchange_kernel(Operator& op, size_t index, KernelRef kernel);
   // Gives the slot up if it still holds this kernel.
   void take_back(Operator& op, KernelKey key, const KernelRef& kernel);
   void rebuild(Operator& op);

@@ -1,5 +1,7 @@
 #include <tenon/dispatch/function.h>
 
+#include "support/out_of_memory.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -132,7 +134,7 @@ void check_names(const schema::Schema& schema, std::string_view names) {
                       where, each.name, each.rest, schema.str());
 }
 
-void check_signature(const schema::Schema& schema, const FunctionTypes& types, std::string_view what) {
+void check_signature(const schema::Schema& schema, const FunctionTypes& types, std::string_view what) try {
   std::vector<std::string> arguments, returns;
   for (TypeTextFunction text : types.arguments) arguments.push_back(text(""));
   for (TypeTextFunction text : types.returns) returns.push_back(text(""));
@@ -152,6 +154,8 @@ void check_signature(const schema::Schema& schema, const FunctionTypes& types, s
   for (size_t at = 0; at < returns.size(); ++at)
     if (normal(parse_type(returns[at])) != normal(schema.returns[at].type))
       refuse(fmt::format("result {} is {}, expected {}", at, returns[at], schema.returns[at].type.str()));
+} catch (const std::bad_alloc&) {
+  support::raise_out_of_memory("library");
 }
 
 Value list_of_scalars(const std::vector<Scalar>& list) {

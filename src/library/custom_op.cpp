@@ -4,6 +4,7 @@
 #include "support/at_fork.h"
 
 #include "fake/unknown_numbers.h"
+#include "support/out_of_memory.h"
 
 #include <tenon/library/schema_checks.h>
 
@@ -116,7 +117,7 @@ std::vector<Tensor> flat_gradients(const std::vector<AnyValue>& gradients) {
 }
 
 schema::Schema custom_schema(std::string_view name, const dispatch::detail::FunctionTypes& types,
-                             const CustomOpOptions& options) {
+                             const CustomOpOptions& options) try {
   dispatch::QualifiedName parts = dispatch::parse_qualified_name(name);
   TENON_CHECK_VALUE(!dispatch::is_reserved_namespace(parts.ns), "[{}] {} is a reserved namespace", name, parts.ns);
   schema::Schema schema;
@@ -139,6 +140,8 @@ schema::Schema custom_schema(std::string_view name, const dispatch::detail::Func
                             "[{}] custom_op does not support kwarg-only Tensor args: '{}' in {}", name, argument.name,
                             schema.str());
   return schema;
+} catch (const std::bad_alloc&) {
+  support::raise_out_of_memory("custom_op");
 }
 
 std::vector<Value> trailing_defaults(const Operator& op, size_t given) {
@@ -157,7 +160,7 @@ Operator& operator_of(const CustomOpState* state) {
   return *state->op;
 }
 
-std::shared_ptr<CustomOpState> define_custom_op(schema::Schema schema, const std::string& place) {
+std::shared_ptr<CustomOpState> define_custom_op(schema::Schema schema, const std::string& place) try {
   destroy_custom_op(schema.qualified_name());
   auto state = std::make_shared<CustomOpState>();
   dispatch::Defined defined = dispatch::define_scoped(std::move(schema), {dispatch::Tag::pt2_compliant_tag}, place);
@@ -191,6 +194,8 @@ std::shared_ptr<CustomOpState> define_custom_op(schema::Schema schema, const std
   std::lock_guard lock(all.mutex);
   all.by_name[state->name] = state;
   return state;
+} catch (const std::bad_alloc&) {
+  support::raise_out_of_memory("custom_op");
 }
 
 namespace {
@@ -235,25 +240,31 @@ OwnedOps::~OwnedOps() {
 }
 
 void set_kernel(CustomOpState& state, const std::vector<std::string>& device_types, KernelFunction kernel,
-                const std::string& place) {
+                const std::string& place) try {
   for (KernelKey key : keys_of_devices(device_types)) {
     Registration before;  // dropped without the lock
     std::lock_guard lock(state.mutex);
     before = std::exchange(state.kernels[key], dispatch::replace_scoped(*state.op, key, checked(kernel), place));
   }
+} catch (const std::bad_alloc&) {
+  support::raise_out_of_memory("register_kernel");
 }
 
-void set_fake(const std::shared_ptr<CustomOpState>& state, KernelFunction fake, const std::string& place) {
+void set_fake(const std::shared_ptr<CustomOpState>& state, KernelFunction fake, const std::string& place) try {
   auto wrapped = std::make_shared<const KernelFunction>(fake_kernel(std::move(fake)));
   std::lock_guard lock(state->mutex);
   state->fake = std::move(wrapped);
   state->fake_place = place;
+} catch (const std::bad_alloc&) {
+  support::raise_out_of_memory("register_fake");
 }
 
-void set_formula(CustomOpState& state, Formula formula) {
+void set_formula(CustomOpState& state, Formula formula) try {
   auto shared = std::make_shared<const Formula>(std::move(formula));
   std::lock_guard lock(state.mutex);
   state.formula = std::move(shared);
+} catch (const std::bad_alloc&) {
+  support::raise_out_of_memory("register_autograd");
 }
 
 }  // namespace detail
@@ -274,15 +285,17 @@ void keep(Registration registration, dispatch::Library* lib) {
 }  // namespace
 
 void register_kernel_function(OperatorHandle handle, const std::vector<std::string>& device_types,
-                              KernelFunction kernel, dispatch::Library* lib, const std::string& place) {
+                              KernelFunction kernel, dispatch::Library* lib, const std::string& place) try {
   if (std::shared_ptr<CustomOpState> state = CustomOps::all().find(handle.op().name()))
     return detail::set_kernel(*state, device_types, std::move(kernel), place);
   for (KernelKey key : keys_of_devices(device_types))
     keep(dispatch::register_scoped(handle.op(), key, kernel, place), lib);
+} catch (const std::bad_alloc&) {
+  support::raise_out_of_memory("register_kernel");
 }
 
 void register_fake_function(OperatorHandle handle, KernelFunction fake, dispatch::Library* lib,
-                            const std::string& place) {
+                            const std::string& place) try {
   Operator& op = handle.op();
   if (std::shared_ptr<CustomOpState> state = CustomOps::all().find(op.name()))
     return detail::set_fake(state, std::move(fake), place);
@@ -294,9 +307,11 @@ void register_fake_function(OperatorHandle handle, KernelFunction fake, dispatch
               "no fake impl",
               op.name());
   keep(dispatch::register_scoped(op, KernelKey::Fake, fake_kernel(std::move(fake)), place), lib);
+} catch (const std::bad_alloc&) {
+  support::raise_out_of_memory("register_fake");
 }
 
-void register_formula(OperatorHandle handle, Formula formula, dispatch::Library* lib, const std::string& place) {
+void register_formula(OperatorHandle handle, Formula formula, dispatch::Library* lib, const std::string& place) try {
   Operator& op = handle.op();
   const schema::Schema& schema = op.schema();
   TENON_CHECK(is_functional_operator(schema),
@@ -319,6 +334,8 @@ void register_formula(OperatorHandle handle, Formula formula, dispatch::Library*
            },
            place),
        lib);
+} catch (const std::bad_alloc&) {
+  support::raise_out_of_memory("register_autograd");
 }
 
 std::string fake_source(OperatorHandle op) {

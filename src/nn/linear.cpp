@@ -1,3 +1,4 @@
+#include "support/out_of_memory.h"
 #include "uniform.h"
 
 #include <tenon/autograd/grad_mode.h>
@@ -22,7 +23,7 @@ std::optional<Tensor> given(const Cell<Tensor>& cell) {
 
 std::string_view yes_or_no(bool flag) { return flag ? "True" : "False"; }
 
-Linear::Linear(int64_t in_features, int64_t out_features, const LinearOptions& options) {
+Linear::Linear(int64_t in_features, int64_t out_features, const LinearOptions& options) try {
   TENON_CHECK_VALUE(in_features > 0 && out_features > 0,
                     "[Linear] expected at least one feature in and out, got {} and {}", in_features, out_features);
   TENON_CHECK(is_floating(options.dtype), "[Linear] expected a floating point dtype, got {}", name(options.dtype));
@@ -31,6 +32,8 @@ Linear::Linear(int64_t in_features, int64_t out_features, const LinearOptions& o
   bias = parameter("bias", options.bias ? uniform({out_features}, bound, options.dtype) : Tensor());
   describe("Linear",
            fmt::format("in_features={}, out_features={}, bias={}", in_features, out_features, yes_or_no(options.bias)));
+} catch (const std::bad_alloc&) {
+  support::raise_out_of_memory("Linear");
 }
 
 Tensor Linear::operator()(const Tensor& input) const {

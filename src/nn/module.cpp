@@ -4,6 +4,7 @@
 
 #include "core/effects.h"
 #include "support/origin.h"
+#include "support/out_of_memory.h"
 
 #include <cxxabi.h>
 #include <fmt/format.h>
@@ -17,7 +18,11 @@ namespace tenon::nn {
 ModuleScope::ModuleScope(const std::string& path) : before_(std::exchange(current_origin().module, &path)) {}
 ModuleScope::~ModuleScope() { current_origin().module = before_; }
 
-Module::Module() : state_(std::make_shared<State>()) { state_->training.state()->name = "training"; }
+Module::Module() try : state_(std::make_shared<State>()) {
+  state_->training.state()->name = "training";
+} catch (const std::bad_alloc&) {
+  support::raise_out_of_memory("Module");
+}
 
 // Within `clone` the state is copied, once: its cells and children by their own copy constructors.
 Module::Module(const Module& other) : state_(other.state_) {
@@ -36,21 +41,25 @@ void Module::check_name(const std::string& name) const {
   TENON_CHECK(!taken, "[Module] '{}' is registered already", name);
 }
 
-Cell<Tensor> Module::parameter(std::string name, const Tensor& initial) {
+Cell<Tensor> Module::parameter(std::string name, const Tensor& initial) try {
   check_name(name);
   if (initial.defined()) initial.set_requires_grad(true);
   Cell<Tensor> cell(initial);
   cell.state()->name = name;
   state_->parameters.emplace_back(std::move(name), cell);
   return cell;
+} catch (const std::bad_alloc&) {
+  support::raise_out_of_memory("parameter");
 }
 
-Cell<Tensor> Module::buffer(std::string name, const Tensor& initial) {
+Cell<Tensor> Module::buffer(std::string name, const Tensor& initial) try {
   check_name(name);
   Cell<Tensor> cell(initial);
   cell.state()->name = name;
   state_->buffers.emplace_back(std::move(name), cell);
   return cell;
+} catch (const std::bad_alloc&) {
+  support::raise_out_of_memory("buffer");
 }
 
 namespace {
@@ -67,12 +76,14 @@ std::string class_name(const char* mangled) {
 
 }  // namespace
 
-void Module::add_child(std::string name, const Module& module, const char* type) {
+void Module::add_child(std::string name, const Module& module, const char* type) try {
   check_name(name);
   if (module.state_->kind == "Module") module.state_->kind = class_name(type);
   // Cells are named by their whole path, so that guards and errors say which one they mean.
   module.move_below(name);
   state_->children.emplace_back(std::move(name), Module(module.state_));
+} catch (const std::bad_alloc&) {
+  support::raise_out_of_memory("submodule");
 }
 
 void Module::describe(std::string kind, std::string details) const {
@@ -106,41 +117,51 @@ void add_once(NamedTensors& list, std::string name, const Tensor& tensor) {
 
 }  // namespace
 
-NamedTensors Module::named_parameters() const {
+NamedTensors Module::named_parameters() const try {
   NamedTensors list;
   each_module("", [&](const std::string& prefix, const State& state) {
     for (const auto& [name, cell] : state.parameters) add_once(list, prefix + name, cell.get());
   });
   return list;
+} catch (const std::bad_alloc&) {
+  support::raise_out_of_memory("named_parameters");
 }
 
-NamedTensors Module::named_buffers() const {
+NamedTensors Module::named_buffers() const try {
   NamedTensors list;
   each_module("", [&](const std::string& prefix, const State& state) {
     for (const auto& [name, cell] : state.buffers) add_once(list, prefix + name, cell.get());
   });
   return list;
+} catch (const std::bad_alloc&) {
+  support::raise_out_of_memory("named_buffers");
 }
 
-std::vector<Tensor> Module::parameters() const {
+std::vector<Tensor> Module::parameters() const try {
   std::vector<Tensor> list;
   for (auto& [name, tensor] : named_parameters()) list.push_back(tensor);
   return list;
+} catch (const std::bad_alloc&) {
+  support::raise_out_of_memory("parameters");
 }
 
 std::vector<std::pair<std::string, Module>> Module::children() const { return state_->children; }
 
-const Module& Module::train(bool on) const {
+const Module& Module::train(bool on) const try {
   each_module("", [&](const std::string&, const State& state) { state.training.set(on); });
   return *this;
+} catch (const std::bad_alloc&) {
+  support::raise_out_of_memory("train");
 }
 
-std::vector<std::pair<std::string, Module>> Module::named_modules() const {
+std::vector<std::pair<std::string, Module>> Module::named_modules() const try {
   std::vector<std::pair<std::string, Module>> list = {{"", *this}};
   for (const auto& [name, child] : state_->children)
     for (auto& [inner, module] : child.named_modules())
       list.emplace_back(inner.empty() ? name : name + "." + inner, module);
   return list;
+} catch (const std::bad_alloc&) {
+  support::raise_out_of_memory("named_modules");
 }
 
 const Module& Module::apply(const std::function<void(const Module&)>& visit) const {
@@ -163,13 +184,15 @@ void Module::print(std::string& text, size_t indent) const {
   text += "\n" + std::string(indent, ' ') + ")";
 }
 
-std::string Module::str() const {
+std::string Module::str() const try {
   std::string text;
   print(text, 0);
   return text;
+} catch (const std::bad_alloc&) {
+  support::raise_out_of_memory("str");
 }
 
-const Module& Module::to(Dtype dtype) const {
+const Module& Module::to(Dtype dtype) const try {
   NoGrad off;
   std::map<const TensorImpl*, Tensor> made;  // tensors that are shared stay so
   auto convert = [&](const Cell<Tensor>& cell) {
@@ -184,6 +207,8 @@ const Module& Module::to(Dtype dtype) const {
     for (const auto& [name, cell] : state.buffers) convert(cell);
   });
   return *this;
+} catch (const std::bad_alloc&) {
+  support::raise_out_of_memory("to");
 }
 
 const Module& Module::requires_grad(bool on) const {
@@ -191,7 +216,7 @@ const Module& Module::requires_grad(bool on) const {
   return *this;
 }
 
-NamedTensors Module::state_dict() const {
+NamedTensors Module::state_dict() const try {
   NamedTensors list;
   each_module("", [&](const std::string& prefix, const State& state) {
     for (const auto* cells : {&state.parameters, &state.buffers})
@@ -199,6 +224,8 @@ NamedTensors Module::state_dict() const {
         if (Tensor tensor = cell.get(); tensor.defined()) list.emplace_back(prefix + name, tensor.detach());
   });
   return list;
+} catch (const std::bad_alloc&) {
+  support::raise_out_of_memory("state_dict");
 }
 
 std::string LoadResult::str() const {
@@ -210,7 +237,7 @@ std::string LoadResult::str() const {
 
 std::ostream& operator<<(std::ostream& out, const LoadResult& result) { return out << result.str(); }
 
-LoadResult Module::load_state_dict(const NamedTensors& state, bool strict) const {
+LoadResult Module::load_state_dict(const NamedTensors& state, bool strict) const try {
   NoGrad off;
   std::map<std::string, Tensor> given(state.begin(), state.end());
   LoadResult result;
@@ -241,6 +268,8 @@ LoadResult Module::load_state_dict(const NamedTensors& state, bool strict) const
                     list("of another size", misfits));
   for (auto& [own, value] : copies) own.copy_(value);
   return result;
+} catch (const std::bad_alloc&) {
+  support::raise_out_of_memory("load_state_dict");
 }
 
 void Module::save(const std::filesystem::path& path) const { io::save(path, state_dict()); }
@@ -284,7 +313,7 @@ Tensor Module::after(const Tensor& input, Tensor output) const {
   return output;
 }
 
-void Module::zero_grad() const {
+void Module::zero_grad() const try {
   auto forget = [](std::span<const Tensor> tensors) {
     for (const Tensor& tensor : tensors) tensor.set_grad(Tensor());
     return std::vector<Tensor>();
@@ -295,6 +324,8 @@ void Module::zero_grad() const {
     (*instead)({"a module forgets gradients", list, forget});
   else
     forget(list);
+} catch (const std::bad_alloc&) {
+  support::raise_out_of_memory("zero_grad");
 }
 
 }  // namespace tenon::nn

@@ -2,6 +2,7 @@
 
 #include "core/effects.h"
 #include "optim/fused_step.h"
+#include "support/out_of_memory.h"
 
 #include <tenon/autograd/grad_mode.h>
 #include <tenon/generated/ops.h>
@@ -38,7 +39,7 @@ bool Optimizer::holds_real_tensors() const {
   return std::none_of(parameters_.begin(), parameters_.end(), [](const Tensor& each) { return each.is_fake(); });
 }
 
-void Optimizer::step() {
+void Optimizer::step() try {
   if (holds_real_tensors() && core::is_taken_as_effect("an optimizer steps", alive_, [this] { step(); })) return;
   NoGrad off;
   FusedStep together;
@@ -52,6 +53,8 @@ void Optimizer::step() {
       update(parameters_[at], gradient, states_[at], group);
     }
   together.launch();
+} catch (const std::bad_alloc&) {
+  support::raise_out_of_memory("step");
 }
 
 void Optimizer::zero_grad(bool set_to_none) {

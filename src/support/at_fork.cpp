@@ -120,6 +120,8 @@ NoFork::NoFork() {
   ++door.inside;
 }
 
+bool NoFork::held() { return depth > 0; }
+
 void NoFork::close() {
   Gate& door = gate();
   std::unique_lock lock(door.mutex);

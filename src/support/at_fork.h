@@ -47,6 +47,9 @@ class NoFork {
   NoFork(const NoFork&) = delete;
   NoFork& operator=(const NoFork&) = delete;
 
+  // Whether this thread is inside.
+  static bool held();
+
   // The process ends, and so do the libraries' own static objects: waits for threads that are inside, and keeps others
   // out for good. (They would go on computing until the very end; the process does not wait for them.)
   static void close();

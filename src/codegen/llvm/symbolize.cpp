@@ -13,6 +13,7 @@ namespace {
 std::vector<CodePlace> places_at(const std::string& module, uint64_t offset) {
   static auto& mutex = *new support::ForkSafe<std::mutex>;
   static auto& symbolizer = *new llvm::symbolize::LLVMSymbolizer;
+  support::NoFork inside_llvm;
   std::lock_guard lock(mutex);
   llvm::Expected<llvm::DIInliningInfo> found =
       symbolizer.symbolizeInlinedCode(module, {offset, llvm::object::SectionedAddress::UndefSection});

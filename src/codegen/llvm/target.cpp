@@ -8,6 +8,7 @@
 #include <llvm/Config/llvm-config.h>
 #include <llvm/MC/TargetRegistry.h>
 #include <llvm/Support/CommandLine.h>
+#include <llvm/Support/ErrorHandling.h>
 #include <llvm/Support/TargetSelect.h>
 #include <llvm/TargetParser/Host.h>
 
@@ -18,6 +19,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
+#include <new>
 #include <vector>
 
 namespace tenon::codegen {
@@ -91,6 +93,9 @@ llvm::TargetMachine* make_machine(int bits) {
   std::call_once(once, [] {
     llvm::InitializeNativeTarget();
     llvm::InitializeNativeTargetAsmPrinter();
+    // LLVM would end the process. It is built without exceptions: what it had in hand is lost, and the kernel is
+    // refused.
+    llvm::install_bad_alloc_error_handler([](void*, const char*, bool) { throw std::bad_alloc(); });
     // A third of the time of a small kernel, and the emitter's addresses are already simple.
     set_llvm_switch("disable-lsr", true);
   });

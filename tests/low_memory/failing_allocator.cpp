@@ -1,0 +1,153 @@
+#include "low_memory/failing_allocator.h"
+
+#include "support/at_fork.h"
+
+#include <cxxabi.h>
+#include <dlfcn.h>
+#include <execinfo.h>
+#include <link.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdlib>
+#include <new>
+#include <optional>
+#include <string_view>
+
+namespace tenon::low_memory {
+namespace {
+
+std::atomic<bool> armed{false};
+std::atomic<int64_t> count{0}, failures{0}, live{0};
+int64_t first_failing = 0, last_failing = 0;
+constexpr int kFrames = 30;
+void* stack[kFrames];  // of the last failure
+int frames = 0;
+
+// The code of one file.
+struct Code {
+  uintptr_t begin = 0, end = 0;
+  bool holds(const void* address) const {
+    auto at = reinterpret_cast<uintptr_t>(address);
+    return begin <= at && at < end;
+  }
+};
+
+// Of the program, which comes first, and of the standard library, which allocates on behalf of others.
+struct Known {
+  Code program, standard_library;
+};
+const Known known = [] {
+  Known found;
+  dl_iterate_phdr(
+      [](dl_phdr_info* info, size_t, void* data) {
+        auto* into = static_cast<Known*>(data);
+        Code code;
+        for (int at = 0; at < info->dlpi_phnum; ++at) {
+          const auto& part = info->dlpi_phdr[at];
+          if (part.p_type == PT_LOAD && (part.p_flags & PF_X))
+            code = {info->dlpi_addr + part.p_vaddr, info->dlpi_addr + part.p_vaddr + part.p_memsz};
+        }
+        if (!into->program.end) into->program = code;
+        if (std::string_view(info->dlpi_name).find("libstdc++") != std::string_view::npos)
+          into->standard_library = code;
+        return 0;
+      },
+      &found);
+  return found;
+}();
+
+// Whether the allocation at hand is one that fails. (Who asks is looked at for those alone: it takes long.)
+bool fails(const void* caller) {
+  if (!armed.load(std::memory_order_relaxed) || known.program.holds(caller) || support::NoFork::held()) return false;
+  const int64_t number = count++;
+  if (number < first_failing || number >= last_failing) return false;
+  void* now[kFrames];
+  const int depth = backtrace(now, kFrames);
+  int asks = 0;
+  while (asks < depth && now[asks] != caller) ++asks;
+  while (asks < depth && known.standard_library.holds(now[asks])) ++asks;
+  if (asks < depth && known.program.holds(now[asks])) return false;
+  std::copy(now, now + depth, stack);
+  frames = depth;
+  ++failures;
+  return true;
+}
+
+}  // namespace
+
+Failing::Failing(int64_t first, int64_t length) {
+  frames = backtrace(stack, 1);  // it allocates, the first time
+  first_failing = first;
+  last_failing = first + length;
+  count = failures = 0;
+  armed = true;
+}
+Failing::~Failing() { armed = false; }
+
+int64_t Failing::counted() { return count; }
+int64_t Failing::failed() { return failures; }
+std::string Failing::where() {
+  std::string names;
+  for (int at = 2; at < frames; ++at) {
+    Dl_info found{};
+    if (!dladdr(stack[at], &found) || !found.dli_sname || known.program.holds(stack[at])) continue;
+    int status = 0;
+    char* readable = abi::__cxa_demangle(found.dli_sname, nullptr, nullptr, &status);
+    std::string name = status == 0 ? readable : found.dli_sname;
+    std::free(readable);
+    name = name.substr(0, name.find('('));
+    if (name.starts_with("std::") || name.starts_with("operator new")) continue;
+    names += (names.empty() ? "" : " < ") + name;
+  }
+  return names;
+}
+
+int64_t live_allocations() { return live; }
+
+}  // namespace tenon::low_memory
+
+// For programs that this is loaded into, which find it by name: see tests/main.cpp.
+extern "C" void tenon_fail_allocations(int64_t first, int64_t length) {
+  static std::optional<tenon::low_memory::Failing> failing;
+  failing.reset();
+  if (length > 0) failing.emplace(first, length);
+}
+
+namespace {
+
+void* allocate(size_t bytes, const void* caller) {
+  using namespace tenon::low_memory;
+  void* data = fails(caller) ? nullptr : std::malloc(bytes ? bytes : 1);
+  if (data) ++live;
+  return data;
+}
+
+void* allocate_or_throw(size_t bytes, const void* caller) {
+  void* data = allocate(bytes, caller);
+  if (!data) throw std::bad_alloc();
+  return data;
+}
+
+void release(void* data) {
+  if (data) --tenon::low_memory::live;
+  std::free(data);
+}
+
+}  // namespace
+
+// The forms for arrays call these; those with an alignment stay as they are.
+void* operator new(size_t bytes) { return allocate_or_throw(bytes, __builtin_return_address(0)); }
+void* operator new(size_t bytes, const std::nothrow_t&) noexcept {
+  return allocate(bytes, __builtin_return_address(0));
+}
+void operator delete(void* data) noexcept { release(data); }
+void operator delete(void* data, size_t) noexcept { release(data); }
+void operator delete(void* data, const std::nothrow_t&) noexcept { release(data); }
+
+// The memory of tensors.
+extern "C" void* aligned_alloc(size_t alignment, size_t bytes) {
+  static const auto real = reinterpret_cast<void* (*)(size_t, size_t)>(dlsym(RTLD_NEXT, "aligned_alloc"));
+  return tenon::low_memory::fails(__builtin_return_address(0)) ? nullptr : real(alignment, bytes);
+}
