@@ -1,5 +1,7 @@
 #include "kernels/onednn.h"
 
+#include "kernels/at_end.h"
+
 #include <cstdlib>
 
 namespace tenon::kernels::onednn {
@@ -43,11 +45,11 @@ dnnl::engine& engine() {
   return true;
 }();
 
-// Destroyed right before those.
-struct Ends {
-  ~Ends() { support::NoFork::close(); }
-};
-[[maybe_unused]] const Ends ends;
+// Right before those go.
+[[maybe_unused]] const bool closes = [] {
+  at_end(support::NoFork::close);
+  return true;
+}();
 
 dnnl::memory::data_type data_type(Dtype dtype) {
   return dtype == Dtype::BFloat16 ? dnnl::memory::data_type::bf16 : dnnl::memory::data_type::f32;

@@ -48,7 +48,10 @@
 // undefined where there is none. It reads what was left by `save_for_forward`. `vjp` is another name of `backward`.
 //
 //   struct Twice : autograd::Function<Twice> {
-//     static Tensor forward(AutogradContext*, const Tensor& at) { return at * 2; }
+//     static Tensor forward(AutogradContext* ctx, const Tensor& at) {
+//       ctx->save_for_forward({at});
+//       return at * 2;
+//     }
 //     static std::vector<Tensor> vjp(AutogradContext*, std::vector<Tensor> grads) { return {grads[0] * 2}; }
 //     static std::vector<Tensor> jvp(AutogradContext*, std::vector<Tensor> tangents) { return {tangents[0] * 2}; }
 //   };

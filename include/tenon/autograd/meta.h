@@ -19,6 +19,10 @@ struct ViewInfo {
 };
 
 // Of forward mode: how the tensor changes along the direction of a level.
+//
+//   forward_ad::DualLevel level;
+//   Tensor dual = forward_ad::make_dual(x, ones_like(x));
+//   const autograd::Tangent& tangent = *autograd::meta_of(dual)->tangent;
 struct Tangent {
   Tensor value;
   uint64_t level = 0;  // a number that no other level has
