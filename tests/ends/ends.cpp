@@ -88,15 +88,18 @@ void make_thread_local() {
   object.x = object.x * 1;
 }
 
-// A thread that a static object waits for. (One that nobody waits for is left out, and so is `exit` on one thread of a
-// loader while others prepare batches: LLVM's own static objects go before ours can keep such threads out of it, so
-// that one in the middle of a compilation may still crash.)
+// Threads: one that nobody waits for, and one that a static object waits for.
 void compute_until(const std::atomic<bool>& over) {
   for (int64_t size = 5; !over; ++size) {
     use_everything(ones({4, 4}));
     mm(ones({size, 4}), ones({4, size}));  // a product of its own every time
   }
 }
+std::atomic<bool> never = false;
+void make_detached() {
+  std::thread([] { compute_until(never); }).detach();
+}
+
 struct Worker {
   std::atomic<bool> over = false, computes = false;
   std::thread thread{[this] {
@@ -118,8 +121,11 @@ struct Late {
   const char* name;
   void (*make)();
 };
-constexpr Late kLate[] = {
-    {"object", make_object}, {"handler", make_handler}, {"thread_local", make_thread_local}, {"worker", make_worker}};
+constexpr Late kLate[] = {{"object", make_object},
+                          {"handler", make_handler},
+                          {"thread_local", make_thread_local},
+                          {"detached", make_detached},
+                          {"worker", make_worker}};
 
 // Where it ends.
 
@@ -238,17 +244,13 @@ constexpr Place kPlaces[] = {{"main", in_main, false},
 constexpr const char* kWays[] = {"exit", "quick_exit", "leave"};
 constexpr const char* kFirst[] = {"late_first", "late_last"};
 
-bool can_end(const Place& place, const std::string& by) {
-  if (std::strcmp(place.name, "before_main") == 0) return by != "leave";  // there is no main to return from
-  return place.run != in_loader || by != "exit";
-}
-
 void list() {
   for (const Place& place : kPlaces)
     for (const char* each : kWays)
       for (const char* first : kFirst)
         for (const Late& late : kLate)
-          if (can_end(place, each)) std::printf("%s %s %s %s\n", place.name, each, first, late.name);
+          if (place.run != in_main || std::strcmp(place.name, "main") == 0 || std::strcmp(each, "leave") != 0)
+            std::printf("%s %s %s %s\n", place.name, each, first, late.name);
 }
 
 // Whether there is such a program.
