@@ -4,6 +4,7 @@
 #include <tenon/autograd/checkpoint.h>
 #include <tenon/autograd/engine.h>
 #include <tenon/autograd/forward_ad.h>
+#include <tenon/autograd/function.h>
 #include <tenon/autograd/functional.h>
 #include <tenon/autograd/grad.h>
 #include <tenon/autograd/grad_mode.h>
@@ -56,6 +57,7 @@
 #include <tenon/nn/shape.h>
 #include <tenon/nn/sizes.h>
 #include <tenon/nn/utils.h>
+#include <tenon/nn/weight_norm.h>
 #include <tenon/numerics/conjugate_gradients.h>
 #include <tenon/numerics/ode.h>
 #include <tenon/numerics/stencil.h>

@@ -66,6 +66,7 @@ Ref<CellState> CopyCells::copy(const Ref<CellState>& state) {
     content = copied;
   }
   made = make_ref<CellState>(std::move(content), state->name);
+  made->computed = state->computed;  // cells that it reads are copied with it
   // What is copied now is as good as an original: a copy of the copy is the same cell.
   current_copies->cells[made.get()] = made;
   return made;
@@ -81,6 +82,7 @@ std::shared_ptr<void> CopyCells::copy_once(const void* original, const std::func
 }
 
 CellValue read_cell(const Ref<CellState>& state) {
+  if (state->computed) return state->computed();
   if (const CellReader* reader = cell_reader()) return (*reader)(state);
   if (const auto* tensor = std::get_if<Tensor>(&state->content); tensor && tensor->defined() && is_erased(*tensor))
     refuse_erased(state->name);
@@ -111,6 +113,7 @@ void write_cell(const Ref<CellState>& state, CellContent content) {
   TENON_CHECK(!cell_reader(),
               "[Cell] a captured function wrote to the cell '{}': write to cells outside compiled functions",
               state->name);
+  TENON_CHECK(!state->computed, "[Cell] '{}' is computed from others, and cannot be written", state->name);
   state->content = std::move(content);
 }
 

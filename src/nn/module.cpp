@@ -313,6 +313,60 @@ Tensor Module::after(const Tensor& input, Tensor output) const {
   return output;
 }
 
+void Module::reparametrize(const std::string& name, const NamedTensors& trained, const NamedTensors& kept,
+                           Compute compute) const try {
+  auto is_it = [&](const auto& entry) { return entry.first == name; };
+  auto found = std::find_if(state_->parameters.begin(), state_->parameters.end(), is_it);
+  TENON_CHECK_VALUE(found != state_->parameters.end() && found->second.get().defined(),
+                    "[reparametrize] the {} has no parameter '{}'", kind(), name);
+  for (const auto* list : {&trained, &kept})
+    for (const auto& [own, tensor] : *list) {
+      check_name(own);
+      TENON_CHECK_VALUE(tensor.defined(), "[reparametrize] '{}' is an undefined tensor", own);
+    }
+  State::Computed made{name, found->second, {}};
+  std::vector<Cell<Tensor>> of;
+  auto add = [&](const auto& list, auto& to, bool requires_grad) {
+    for (const auto& [own, tensor] : list) {
+      if (requires_grad) tensor.set_requires_grad();
+      Cell<Tensor> cell(tensor, state_->path == "self" ? own : state_->path + "." + own);
+      to.emplace_back(own, cell);
+      of.push_back(std::move(cell));
+      made.of.push_back(own);
+    }
+  };
+  state_->parameters.erase(found);
+  add(trained, state_->parameters, true);
+  add(kept, state_->buffers, false);
+  made.cell.state()->computed = [of = std::move(of), training = state_->training, compute = std::move(compute)] {
+    std::vector<Tensor> now;
+    for (const Cell<Tensor>& each : of) now.push_back(each.get());
+    return compute(now, training.get());
+  };
+  state_->computed.push_back(std::move(made));
+} catch (const std::bad_alloc&) {
+  support::raise_out_of_memory("reparametrize");
+}
+
+void Module::undo_reparametrization(const std::string& name) const try {
+  auto found = std::find_if(state_->computed.begin(), state_->computed.end(),
+                            [&](const State::Computed& each) { return each.name == name; });
+  TENON_CHECK_VALUE(found != state_->computed.end(), "[undo_reparametrization] '{}' of the {} is not computed", name,
+                    kind());
+  Tensor now = found->cell.get().detach().clone().set_requires_grad();
+  auto is_part = [&](const auto& entry) {
+    return std::find(found->of.begin(), found->of.end(), entry.first) != found->of.end();
+  };
+  std::erase_if(state_->parameters, is_part);
+  std::erase_if(state_->buffers, is_part);
+  found->cell.state()->computed = nullptr;
+  found->cell.set(now);
+  state_->parameters.emplace_back(name, found->cell);
+  state_->computed.erase(found);
+} catch (const std::bad_alloc&) {
+  support::raise_out_of_memory("undo_reparametrization");
+}
+
 void Module::zero_grad() const try {
   auto forget = [](std::span<const Tensor> tensors) {
     for (const Tensor& tensor : tensors) tensor.set_grad(Tensor());

@@ -30,6 +30,7 @@ using CellValue = std::variant<bool, SymInt, SymFloat, Tensor>;
 struct CellState final : public Counted {
   CellContent content;
   std::string name;
+  std::function<Tensor()> computed;  // of a cell that is computed from others: what it is, at every read
   explicit CellState(CellContent initial, std::string its_name = "")
       : content(std::move(initial)), name(std::move(its_name)) {}
 };

@@ -138,6 +138,22 @@ class Module {
   void save(const std::filesystem::path& path) const;
   LoadResult load(const std::filesystem::path& path, bool strict = true) const;
 
+  // The parameter `name` is computed at every read, from tensors that take its place: parameters (`trained`), then
+  // buffers (`kept`), with names of their own. Undone, it is a parameter again, as it is then. (weight_norm.h has the
+  // usual ones.)
+  //
+  //   nn::Linear layer(3, 2);
+  //   Tensor root = layer.weight.get().abs().sqrt().detach();
+  //   layer.reparametrize("weight", {{"weight_root", root}}, {}, [](const std::vector<Tensor>& of, bool /*training*/) {
+  //     return of[0].square();
+  //   });
+  //   layer(x).sum().backward();
+  //   layer.undo_reparametrization("weight");
+  using Compute = std::function<Tensor(const std::vector<Tensor>& of, bool training)>;
+  void reparametrize(const std::string& name, const NamedTensors& trained, const NamedTensors& kept,
+                     Compute compute) const;
+  void undo_reparametrization(const std::string& name) const;
+
   // Called before and after the module runs; what one returns, if it is defined, takes the place of the input or the
   // output. A compiled function calls those that there were when it was captured. The function that is returned takes
   // the hook away again.
@@ -182,6 +198,12 @@ class Module {
     Cell<bool> training{true};
     std::vector<std::pair<std::string, Cell<Tensor>>> parameters, buffers;
     std::vector<std::pair<std::string, Module>> children;
+    struct Computed {
+      std::string name;
+      Cell<Tensor> cell;
+      std::vector<std::string> of;
+    };
+    std::vector<Computed> computed;
     std::vector<std::pair<int, ForwardPreHook>> pre_hooks;
     std::vector<std::pair<int, ForwardHook>> hooks;
     int next_hook = 0;
