@@ -89,11 +89,12 @@ class DrawsAgain {
   DrawsAgain() : seed_(default_generator().seed()), offset_(default_generator().offset()) {}
   template <typename F>
   auto operator()(F&& compute) {
-    uint64_t seed = default_generator().seed(), offset = default_generator().offset();
+    struct Back {
+      uint64_t seed = default_generator().seed(), offset = default_generator().offset();
+      ~Back() { default_generator().set_state(seed, offset); }
+    } back;
     default_generator().set_state(seed_, offset_);
-    auto result = compute();
-    default_generator().set_state(seed, offset);
-    return result;
+    return compute();
   }
 
  private:

@@ -6,26 +6,19 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "error_of.h"
+
 namespace tenon {
 namespace {
 
 using forward_ad::DualLevel;
 using forward_ad::make_dual;
 using forward_ad::unpack_dual;
+using testing::error_of;
 using ::testing::HasSubstr;
 using Tensors = std::vector<Tensor>;
 
 Tensor doubles(const SymInts& sizes) { return randn(sizes, kFloat64).set_requires_grad(); }
-
-template <typename F>
-std::string error_of(F&& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
-}
 
 template <typename F>
 void check(F function, const Tensors& inputs) {
