@@ -184,6 +184,8 @@ std::vector<Value> run_wrapped(const std::shared_ptr<State>& state, std::span<co
       case OutputPlan::Kind::ViewOfOutput: outputs.push_back(Tensor(remade[at])); break;
       case OutputPlan::Kind::Number: outputs.push_back(graph::evaluate_numbers(plan.number, symbols)); break;
     }
+    if (plan.creation != autograd::Creation::Ordinary && plan.kind != OutputPlan::Kind::Input)
+      autograd::ensure_meta(outputs.back().tensor()).creation = plan.creation;
   }
   return outputs;
 }

@@ -28,6 +28,7 @@ class CompiledNode final : public autograd::Node {
   std::vector<Tensor> apply(std::vector<Tensor> gradients) override;
   void release_saved() override;
   Tensor whole_gradient(uint32_t input_nr, const std::vector<Tensor>& gradients) const override;
+  bool is_compound() const override { return true; }
   bool is_partial(uint32_t input_nr, const std::vector<Tensor>& gradients) const override;
   // Without `create_graph`, backward is a graph that can be repeated as a part of another one.
   bool visit(autograd::NodeVisitor& visitor) override;

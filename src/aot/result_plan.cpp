@@ -25,7 +25,7 @@ bool is_cut_off(const std::vector<ViewLink>& chain) {
 // Whether its history comes from the tensor that it views.
 bool follows_its_base(const Tensor& outer) {
   const autograd::AutogradMeta* meta = autograd::meta_of(outer);
-  return meta && meta->view && !meta->view->made_without_grad;
+  return meta && meta->follows_base();
 }
 
 // Whether gradients of a view pass the view that it was made of. After a write, histories of views are made anew, each
@@ -83,6 +83,7 @@ void ResultPlanner::plan(const std::vector<dispatch::Value>& results, const std:
     for (size_t before = 0; before < at && plan.same_as < 0; ++before)
       if (results[before].is_tensor() && results[before].tensor().is(outer))
         plan.same_as = static_cast<int32_t>(before);
+    if (const autograd::AutogradMeta* meta = autograd::meta_of(outer)) plan.creation = meta->creation;
     if (plan.same_as < 0 && primal_of(outer) < 0)
       remade_now[at] = known ? (*known)[at] : must_be_remade(outer, results);
     if (remade_now[at]) {

@@ -15,7 +15,10 @@ Tensor detach_(const Tensor& self) {
       !meta->view,
       "[detach_] Can't detach views in-place: {} is a view of {}. Use detach(), which gives a tensor of its own",
       self.description(), meta->view->base.description());
-  if (meta->grad_fn) autograd::set_history(self, autograd::Edge{});
+  if (meta->grad_fn) {
+    autograd::let_go_of_original(self, true);
+    autograd::set_history(self, autograd::Edge{});
+  }
   meta->requires_grad = false;
   meta->retains_grad = false;
   return self;
@@ -32,6 +35,7 @@ void set_data(const Tensor& self, const Tensor& source) {
   TENON_CHECK(self.device() == source.device() && self.is_fake() == source.is_fake(),
               "[set_data] expected data on {}, got {} on {}", self.device().str(), source.description(),
               source.device().str());
+  let_go_of_original(self);
   TensorImpl &to = *self.impl(), &from = *source.impl();
   to.storage = from.storage;
   to.offset = from.offset;

@@ -1,6 +1,7 @@
 #include <tenon/autograd/engine.h>
 #include <tenon/autograd/grad_mode.h>
 #include <tenon/autograd/meta.h>
+#include <tenon/dispatch/call_mode.h>
 #include <tenon/generated/ops.h>
 #include <tenon/support/warnings.h>
 #include <tenon/sym/size_rules.h>
@@ -58,6 +59,7 @@ Tensor fitted(Tensor gradient, const InputMeta& expected, const Node& giver, siz
 }
 
 std::vector<Tensor> apply(Node& node, std::vector<Tensor> gradients) {
+  dispatch::ProfileScope profiled("", node.name(), static_cast<int64_t>(node.operation()), node.thread());
   if (!anomaly_enabled()) [[likely]]
     return node.apply(std::move(gradients));
   try {
@@ -168,7 +170,8 @@ void run_nodes(RunningWalk& state) {
     gathered.resize(node->inputs().size());
     // Sums of gradients belong to the node that gives the last of them.
     OriginScope differentiated({static_cast<int64_t>(node->operation()), true, nullptr});
-    dispatch::ProfileScope profiled(node->name(), static_cast<int64_t>(node->operation()));
+    dispatch::ProfileScope profiled("autograd::engine::evaluate_function: ", node->name(),
+                                    static_cast<int64_t>(node->operation()), node->thread());
     std::vector<Tensor> leaving = run_node(state, entry, std::move(gathered));
     if (leaving.empty()) continue;
     for (size_t at = 0; at < leaving.size(); ++at) {
@@ -234,7 +237,7 @@ namespace {
 std::vector<Tensor> start_here(const Walk& walk) {
   const EngineInterceptor* asked = interceptor();
   if (!asked) asked = default_interceptor.load(std::memory_order_acquire);
-  if (asked)
+  if (asked && !dispatch::CallMode::watches_walks())
     if (std::optional<std::vector<Tensor>> answer = (*asked)(walk)) return std::move(*answer);
   return run_walk(walk);
 }

@@ -20,7 +20,7 @@ Tensor tangent_of(const Tensor& tensor) {
   Tensor of_base = tangent_of(meta->view->base);
   if (!of_base.defined()) return Tensor();
   WithoutTangents off;
-  for (const ViewStep* step : steps_of(meta->view->chain.get())) of_base = step->replay(of_base);
+  for (const ViewStep* step : steps_of(chain_of(tensor).get())) of_base = step->replay(of_base);
   const_cast<AutogradMeta*>(meta)->tangent = std::make_unique<Tangent>(Tangent{of_base, level->number()});
   return of_base;
 }

@@ -30,6 +30,18 @@ void check_dirty_is_returned(const Tensor& dirty, std::span<const Tensor> result
               name);
 }
 
+bool is_view(const Tensor& tensor) {
+  const AutogradMeta* meta = meta_of(tensor);
+  return meta && meta->view;
+}
+
+void mark_views(std::span<const Tensor> arguments, std::span<const Tensor> results) {
+  if (!grad_enabled()) return;  // they are views without grad
+  for (const Tensor& result : results)
+    if (result.defined() && is_view(result) && !contains(arguments, result))
+      meta_of(result)->creation = Creation::InFunction;
+}
+
 bool records(std::span<const Tensor> arguments) {
   return grad_enabled() && std::any_of(arguments.begin(), arguments.end(), flows);
 }
@@ -132,9 +144,11 @@ void FunctionNode::finish(std::span<const Tensor> arguments, std::vector<Tensor>
     }
     // An argument keeps the history that it has. A result that stands twice in the list takes its gradient at the
     // second place.
+    bool is_alias = is_argument || detail::is_view(result);
     if (is_argument) result = detach_below(result);
     uint32_t number = add_input(result);
     if (differentiable) set_history(result, {self, number});
+    if (is_alias) ensure_meta(result).creation = Creation::InFunction;
   }
   for (const Tensor& tensor : context_.to_save_) {
     AutogradContext::Saved saved;

@@ -1,5 +1,6 @@
 // A `Function` in forward mode: what its jvp gives is held against what its forward did.
 #include "autograd/forward_mode.h"
+#include "autograd/function_call.h"
 #include "autograd/row_node.h"
 
 #include <tenon/autograd/function.h>
@@ -33,10 +34,7 @@ NoTangents::~NoTangents() { support::thread_context.set(support::ContextSlot::Du
 
 namespace {
 
-bool is_view(const Tensor& tensor) {
-  const AutogradMeta* meta = meta_of(tensor);
-  return meta && meta->view;
-}
+using detail::is_view;
 
 // The place of a tensor in a list; its size if it is not there.
 size_t place_of(const Tensor& tensor, std::span<const Tensor> list) {

@@ -1,4 +1,3 @@
-#include <tenon/autograd/function.h>
 #include <tenon/autograd/meta.h>
 
 #include "autograd/copy_slices.h"
@@ -18,16 +17,58 @@ AutogradMeta& ensure_meta(const Tensor& tensor) {
   return *meta_of(tensor);
 }
 
+namespace {
+
+// What is said of a view that is changed, or was (`by_others`: through its base, or another view of that).
+[[noreturn]] void refuse_change(const AutogradMeta& meta, std::string_view op_name, bool by_others) {
+  std::string_view how = by_others ? "its base or another view of its base has been" : "is being";
+  std::string which = meta.grad_fn ? fmt::format("Output {} of {}", meta.output_nr, meta.grad_fn->name()) : "";
+  auto made_in = [&](std::string_view mode) {
+    return fmt::format("{} {} mode and {} modified inplace with grad mode enabled",
+                       which.empty() ? "A view was created in" : which + " is a view of a view which was created in",
+                       mode, how);
+  };
+  auto is_view = [&] {
+    return fmt::format("{} is a view and {} modified inplace.", which.empty() ? "It" : which, how);
+  };
+  switch (meta.creation) {
+    case Creation::WithoutGrad:
+      fail("[{}] {}: make the view and change it both inside the no_grad block, or both outside", op_name,
+           made_in("no_grad"));
+    case Creation::InInference:
+      fail("[{}] {}: make the view and change it both inside the inference_mode block, or both outside", op_name,
+           made_in("inference"));
+    case Creation::InFunction:
+      fail(
+          "[{}] {} This view was created inside a custom Function (or is an argument that it returned as it is), whose "
+          "backward knows nothing of the change: return a clone() from it, or mark_dirty() what it changes itself",
+          op_name, is_view());
+    default:
+      fail(
+          "[{}] {} This view is the output of a function that returns multiple views. Those share one step of "
+          "backward, and cannot be changed: compute a new tensor, or take the pieces one by one (select, narrow)",
+          op_name, is_view());
+  }
+}
+
+}  // namespace
+
 Ref<Node> grad_fn(const Tensor& tensor) {
   if (!tensor.defined()) return nullptr;
   AutogradMeta* meta = meta_of(tensor);
   if (!meta) return nullptr;
-  if (ViewInfo* view = meta->view.get(); view && !view->made_without_grad) {
+  if (ViewInfo* view = meta->view.get()) {
     // The data changed since: through the base, another view, or this one. The base's history knows how.
     if (int64_t now = tensor.version(); view->version != now) {
-      if (view->base.requires_grad())
-        set_history(tensor, view_history(gradient_edge(view->base), view->chain.get(), InputMeta::of(tensor)));
-      view->version = now;
+      // (Where mutation has become values, what was refused was refused before.)
+      bool is_refused = (meta->creation == Creation::OneOfSeveral || meta->creation == Creation::InFunction) &&
+                        !tensor.impl()->keys.has(DispatchKey::Functionalize);
+      if (is_refused && view->base.requires_grad()) refuse_change(*meta, "grad_fn", true);
+      if (meta->follows_base()) {
+        if (view->base.requires_grad())
+          set_history(tensor, view_history(gradient_edge(view->base), chain_of(tensor).get(), InputMeta::of(tensor)));
+        view->version = now;
+      }
     }
   }
   return meta->grad_fn;
@@ -57,6 +98,7 @@ Edge gradient_edge(const Tensor& tensor) {
 
 void set_history(const Tensor& tensor, Edge edge) {
   AutogradMeta& meta = ensure_meta(tensor);
+  if (!meta.saved.expired()) let_go_of_original(tensor);
   if (meta.retains_grad) {
     if (meta.grad_fn) meta.grad_fn->drop_retained(meta.output_nr);
     if (edge.node) edge.node->set_retained(edge.input_nr, WeakRef<TensorImpl>(tensor.ref()));
@@ -76,8 +118,9 @@ void rebase_history(const Tensor& tensor, const Ref<Node>& node, int self_edge) 
   }
   ViewInfo& view = *meta.view;
   node->add_input(tensor);
-  Ref<Node> outer = make_ref<CopySlices>(view.base, with_inverse(view.base, tensor, view.chain), node, self_edge);
-  if (auto* row_node = dynamic_cast<RowNode*>(node.get())) row_node->set_outer(outer, view.chain);
+  Ref<ViewStep> chain = chain_of(tensor);
+  Ref<Node> outer = make_ref<CopySlices>(view.base, with_inverse(view.base, tensor, chain), node, self_edge);
+  if (auto* row_node = dynamic_cast<RowNode*>(node.get())) row_node->set_outer(outer, std::move(chain));
   set_history(view.base, {outer, 0});
   view.version = -1;  // its own history comes from the base's, whether or not the version moved
   grad_fn(tensor);
@@ -86,30 +129,17 @@ void rebase_history(const Tensor& tensor, const Ref<Node>& node, int self_edge) 
 void check_inplace(const Tensor& tensor, std::string_view op_name, bool any_input_requires_grad) {
   const AutogradMeta* meta = meta_of(tensor);
   if (!meta) return;
+  bool base_requires_grad = meta->view && meta->view->base.requires_grad();
+  if (meta->creation != Creation::Ordinary && (base_requires_grad || any_input_requires_grad))
+    refuse_change(*meta, op_name, false);
   if (!meta->view) {
     TENON_CHECK(!meta->requires_grad || meta->grad_fn,
                 "[{}] a leaf Variable that requires grad is being used in an in-place operation: use no_grad()",
                 op_name);
     return;
   }
-  const Tensor& base = meta->view->base;
-  bool base_requires_grad = base.requires_grad();
-  if (meta->view->made_without_grad && (base_requires_grad || any_input_requires_grad)) {
-    // The forward of a Function runs without recording.
-    if (const auto* function = dynamic_cast<const FunctionNode*>(meta->grad_fn.get()))
-      fail(
-          "[{}] Output {} of {} is a view and is being modified inplace. This view was created inside a custom "
-          "Function, whose backward knows nothing of the change: return a clone() from it, or mark_dirty() what it "
-          "changes itself",
-          op_name, meta->output_nr, function->name());
-    fail(
-        "[{}] A view was created in no_grad mode and is being modified inplace with grad mode on: make the view "
-        "outside "
-        "no_grad(), or change it inside",
-        op_name);
-  }
   // (A view that was itself made a leaf, and views of it, require grad where the base does not.)
-  TENON_CHECK((!base_requires_grad && !tensor.requires_grad()) || grad_fn(base),
+  TENON_CHECK((!base_requires_grad && !tensor.requires_grad()) || grad_fn(meta->view->base),
               "[{}] a view of a leaf Variable that requires grad is being used in an in-place operation: use no_grad()",
               op_name);
 }

@@ -6,6 +6,7 @@
 #include "autograd/anomaly.h"
 #include "autograd/current_walk.h"
 #include "autograd/operation.h"
+#include "dispatch/profile_ranges.h"
 #include "support/thread_context.h"
 
 #include <algorithm>
@@ -28,10 +29,8 @@ std::string InputMeta::str() const { return fmt::format("{}{}", tenon::name(dtyp
 void TensorHooks::run(Tensor& gradient) const {
   // A hook may remove itself or add others.
   std::vector<Entry> current = entries;
-  for (const Entry& entry : current) {
-    if (!gradient.defined()) return;
+  for (const Entry& entry : current)
     if (Tensor replaced = entry.hook(gradient); replaced.defined()) gradient = std::move(replaced);
-  }
 }
 
 int64_t TensorHooks::add(TensorHook hook, uint64_t kind) {
@@ -95,11 +94,22 @@ std::unique_ptr<const std::string> line_of_program() {
 }  // namespace
 
 Node::Node(std::string_view name)
-    : name_(name), sequence_(next_sequence()), operation_(sequence_), made_at_(line_of_program()) {}
+    : name_(name),
+      sequence_(next_sequence()),
+      operation_(sequence_),
+      thread_(dispatch::current_thread()),
+      made_at_(line_of_program()) {}
 Node::Node(std::string_view name, uint64_t operation)
-    : name_(name), sequence_(next_sequence()), operation_(operation), made_at_(line_of_program()) {}
+    : name_(name),
+      sequence_(next_sequence()),
+      operation_(operation),
+      thread_(dispatch::current_thread()),
+      made_at_(line_of_program()) {}
 Node::Node(std::string_view name, Leaf)
-    : name_(name), sequence_(std::numeric_limits<uint64_t>::max()), operation_(sequence_) {}
+    : name_(name),
+      sequence_(std::numeric_limits<uint64_t>::max()),
+      operation_(sequence_),
+      thread_(dispatch::current_thread()) {}
 
 uint32_t Node::add_input(const Tensor& tensor) { return add_input(InputMeta::of(tensor)); }
 uint32_t Node::add_input(InputMeta meta) {
@@ -132,7 +142,8 @@ void Node::run_tensor_hooks(std::vector<Tensor>& gradients) {
                 "computed, and the gradient goes through both: compute the second one in a call of its own, or set the "
                 "hook inside the function",
                 name());
-    hooks->run(gradients[nr]);
+    // (Of several operations, this one's would not have run.)
+    if (gradients[nr].defined() || !is_compound()) hooks->run(gradients[nr]);
   }
   for (const auto& [nr, weak] : retained_) {
     Ref<TensorImpl> impl = weak.lock();

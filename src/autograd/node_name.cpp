@@ -47,6 +47,7 @@ std::string make_name(const ops::Row& row) {
   if (name.ends_with('_')) name.pop_back();
   if (name == "copy") return "CopyBackwards";
   if (name == "to") return "ToCopyBackward0";
+  if (name == "_strided_view") return "AsStridedBackward0";
   std::string overload = row.schema.overload.empty() ? name : name + "." + row.schema.overload;
   std::string camel;
   bool upper = true;

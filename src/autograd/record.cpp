@@ -4,7 +4,7 @@
 #include "autograd/operation.h"
 #include "autograd/row_node.h"
 
-#include <tenon/autograd/grad_mode.h>
+#include <tenon/autograd/inference_mode.h>
 #include <tenon/autograd/meta.h>
 #include <tenon/dispatch/operator.h>
 
@@ -95,26 +95,24 @@ void record(Call& call, const ops::Row& row) {
   node->save_results(call.results);
 }
 
-void mark_view(const Tensor& view, const Tensor& self, Ref<RecordedCall> recorded, bool without_grad) {
+// `recorded`: how the view was made; null where that is not worth keeping.
+void mark_view(const Tensor& view, const Tensor& self, Ref<RecordedCall> recorded, Creation creation) {
   auto info = std::make_unique<ViewInfo>();
   const AutogradMeta* from = meta_of(self);
-  if (from && from->view && recorded->row->view.of_storage) {
+  const bool of_view = from && from->view;
+  info->base = of_view ? from->view->base : self;
+  if (of_view && recorded && recorded->row->view.of_storage) {
     // Places are counted from the base, which may have elements there that `self` has not.
-    info->base = from->view->base;
     info->chain = make_ref<ViewStep>(
         recorded_by_places(info->base, view.sym_sizes(), view.sym_strides(), view.sym_storage_offset()), nullptr);
-    info->made_without_grad = without_grad || from->view->made_without_grad;
-  } else if (from && from->view) {
-    info->base = from->view->base;
-    info->chain = make_ref<ViewStep>(std::move(recorded), from->view->chain);
-    info->made_without_grad = without_grad || from->view->made_without_grad;
-  } else {
-    info->base = self;
-    info->chain = make_ref<ViewStep>(std::move(recorded), nullptr);
-    info->made_without_grad = without_grad;
+  } else if (recorded && (!of_view || from->view->chain)) {
+    info->chain = make_ref<ViewStep>(std::move(recorded), of_view ? chain_of(self) : nullptr);
   }
+  if (const AutogradMeta* base = meta_of(info->base)) info->shape = base->shape;
   info->version = view.version();
-  ensure_meta(view).view = std::move(info);
+  AutogradMeta& meta = ensure_meta(view);
+  meta.creation = creation != Creation::Ordinary || !of_view ? creation : from->creation;
+  meta.view = std::move(info);
 }
 
 void record_view(Call& call, const ops::Row& row) {
@@ -131,17 +129,16 @@ void record_view(Call& call, const ops::Row& row) {
   const Tensor& view = call.results[0].tensor();
   if (view.is(self)) return;
   if (node) set_history(view, node);
-  if (view.impl()->version) mark_view(view, self, std::move(recorded), false);
+  if (view.impl()->version) mark_view(view, self, std::move(recorded), Creation::Ordinary);
 }
 
 void view_without_grad(Call& call, const ops::Row& row) {
   run_below(call);
   const Tensor& self = call.args[0].tensor();
   const Tensor& view = call.results[0].tensor();
-  if (!row.differentiable() || !self.defined() || view.is(self) || !view.impl()->version) return;
-  const AutogradMeta* meta = meta_of(self);
-  bool watched = meta && (self.requires_grad() || (meta->view && meta->view->made_without_grad));
-  if (watched) mark_view(view, self, make_ref<RecordedCall>(row, call.args), true);
+  if (!row.differentiable() || !self.defined() || !self.is_floating_point() || view.is(self) || !view.impl()->version)
+    return;
+  mark_view(view, self, nullptr, InferenceMode::is_enabled() ? Creation::InInference : Creation::WithoutGrad);
 }
 
 void record_inplace(Call& call, const ops::Row& row, size_t written) {

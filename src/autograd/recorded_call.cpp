@@ -2,6 +2,8 @@
 
 #include "support/origin.h"
 
+#include <tenon/autograd/meta.h>
+#include <tenon/autograd/view_replay.h>
 #include <tenon/autograd/visit.h>
 
 #include <algorithm>
@@ -169,6 +171,14 @@ Ref<RecordedCall> recorded_by_places(const Tensor& base, const SymInts& sizes, c
   const dispatch::Value args[] = {dispatch::Value(base), dispatch::Value(sizes), dispatch::Value(strides),
                                   dispatch::Value(offset)};
   return make_ref<RecordedCall>(row, args);
+}
+
+Ref<ViewStep> chain_of(const Tensor& view) {
+  const ViewInfo& info = *meta_of(view)->view;
+  const AutogradMeta* base = meta_of(info.base);
+  if (info.chain && (!base || base->shape == info.shape) && is_view_replay_enabled()) return info.chain;
+  return make_ref<ViewStep>(
+      recorded_by_places(info.base, view.sym_sizes(), view.sym_strides(), view.sym_storage_offset()), nullptr);
 }
 
 Ref<ViewStep> with_inverse(const Tensor& base, const Tensor& view, const Ref<ViewStep>& chain) {

@@ -52,6 +52,9 @@ struct ViewStep final : public Counted {
   void release_resources() override;
 };
 
+// How a view that autograd follows is made of its base: by the steps that made it, or by places in memory where those
+// are not known, or no longer fit because the base was given another shape.
+Ref<ViewStep> chain_of(const Tensor& view);
 // From the base on.
 std::vector<const ViewStep*> steps_of(const ViewStep* last);
 // The same way from the base to `view`, each step of which can be gone back: through a view that shows one element

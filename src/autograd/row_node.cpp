@@ -4,6 +4,7 @@
 #include "autograd/node_name.h"
 #include "support/thread_context.h"
 
+#include <tenon/autograd/grad_mode.h>
 #include <tenon/autograd/meta.h>
 #include <tenon/autograd/visit.h>
 #include <tenon/dispatch/operator.h>
@@ -56,6 +57,8 @@ class RowGrad final : public ops::Grad {
     }
     return gradient;
   }
+
+  size_t outputs() const override { return node_.inputs().size(); }
 
   Tensor saved(std::string_view name) const override {
     size_t at = find(name);
@@ -242,6 +245,10 @@ std::vector<Tensor> RowNode::apply(std::vector<Tensor> gradients) {
   std::vector<Tensor> leaving(next_edges().size());
   if (std::none_of(gradients.begin(), gradients.end(), [](const Tensor& g) { return g.defined(); })) return leaving;
   const ops::Row& row = *call_->row;
+  // What is not recorded need not pass the layers that record; but hooks that unpack may record.
+  std::optional<dispatch::ExcludeKeys> unrecorded;
+  bool calls_hooks = std::any_of(saved_.begin(), saved_.end(), [](const Saved& s) { return s.tensor.is_packed(); });
+  if (!grad_enabled() && !calls_hooks) unrecorded.emplace(KeySet{DispatchKey::Autograd, DispatchKey::ADInplaceOrView});
   std::vector<Tensor> unpacked(saved_.size()), in_common;
   size_t at = 0;
   for (size_t index = 0; index < edge_counts_.size(); at += edge_counts_[index++]) {

@@ -1,4 +1,5 @@
 #include "autograd/layers.h"
+#include "support/at_fork.h"
 #include "support/thread_context.h"
 
 #include <tenon/autograd/grad_mode.h>
@@ -7,6 +8,9 @@
 #include <tenon/autograd/saved_tensor.h>
 #include <tenon/dispatch/operator.h>
 #include <tenon/generated/ops.h>
+
+#include <array>
+#include <mutex>
 
 namespace tenon::autograd {
 namespace {
@@ -80,19 +84,62 @@ Tensor detach_below(const Tensor& tensor) {
   return detach(tensor);
 }
 
+namespace {
+
+// Threads may save one tensor at a time.
+std::mutex& lock_of(const Tensor& tensor) {
+  static auto& locks = *new std::array<support::ForkSafe<std::mutex>, 16>;
+  return locks[(reinterpret_cast<uintptr_t>(tensor.impl()) >> 7) % locks.size()];
+}
+
+}  // namespace
+
+Ref<SavedOriginal> share_original(const Tensor& tensor) {
+  (void)grad_fn(tensor);  // a view's history may have to be made anew, which is not to happen while it is held
+  AutogradMeta& meta = *meta_of(tensor);
+  std::lock_guard lock(lock_of(tensor));
+  if (Ref<SavedOriginal> known = meta.saved.lock()) return known;
+  auto made = make_ref<SavedOriginal>(tensor);
+  meta.saved = WeakRef<SavedOriginal>(made);
+  return made;
+}
+
+void let_go_of_original(const Tensor& tensor, bool is_detached) {
+  AutogradMeta* meta = meta_of(tensor);
+  if (!meta) return;
+  Tensor dropped;  // behind the lock
+  std::lock_guard lock(lock_of(tensor));
+  Ref<SavedOriginal> original = meta->saved.lock();
+  if (!original) return;
+  original->history = meta->grad_fn ? Edge{meta->grad_fn, meta->output_nr} : Edge{};
+  original->is_very_one = false;
+  original->is_detached = is_detached;
+  dropped = std::exchange(original->tensor, detach_below(tensor));
+  meta->saved = {};
+}
+
+const Tensor& SavedTensor::content() const { return original_ ? original_->tensor : tensor_; }
+
+void SavedTensor::drop() {
+  if (packed_) return;
+  tensor_ = Tensor();
+  original_ = nullptr;
+}
+
 SavedTensor SavedTensor::input(const Tensor& tensor) {
   SavedTensor saved;
   if (!tensor.defined() || dropping()) return saved;
   saved.kind_ = Kind::Input;
-  saved.tensor_ = tensor;
   if (hooks()) {
+    saved.tensor_ = tensor;
     saved.history_ = gradient_edge(tensor);
-  } else if (is_plain(tensor) && may_be_rebased(tensor)) {
-    // Changed in place later on, the tensor may come to depend on this very node: a ring, if the node held the tensor
-    // itself.
+  } else if (!is_plain(tensor) || !may_be_rebased(tensor)) {
+    saved.tensor_ = tensor;
+  } else if (meta_of(tensor)) {
+    saved.original_ = share_original(tensor);
+  } else {
+    // (Others may be reading what it knows of autograd, which is nothing.)
     saved.tensor_ = detach_below(tensor);
-    saved.history_ = gradient_edge(tensor);
-    if (saved.history_.valid()) saved.kind_ = Kind::Copy;
   }
   saved.pack();
   return saved;
@@ -136,9 +183,9 @@ SavedTensor SavedTensor::asked_for(std::function<Tensor()> reader) {
 }
 
 void SavedTensor::pack() {
-  if (tensor_.impl()->version) {
+  if (const Tensor& kept = content(); kept.impl()->version) {
     versioned_ = true;
-    version_ = tensor_.version();
+    version_ = kept.version();
   }
   const SavedTensorHooks* installed = hooks();
   if (!installed) return;
@@ -166,15 +213,22 @@ Tensor SavedTensor::unpack(std::string_view for_node, const std::function<Edge()
     if (!grad_enabled() || as_read_ || (packed_->may_give_history && tensor.requires_grad())) return tensor;
     return attach(tensor, kind_ == Kind::Output ? history() : history_);
   }
+  const Tensor& kept = content();
   if (versioned_)
-    TENON_CHECK(tensor_.version() == version_,
+    TENON_CHECK(kept.version() == version_,
                 "[backward] one of the variables needed for gradient computation has been modified by an inplace "
                 "operation: for {} it is {} at "
                 "version {}, expected version {}",
-                for_node, tensor_.description(), tensor_.version(), version_);
+                for_node, kept.description(), kept.version(), version_);
+  if (original_)
+    TENON_CHECK(!original_->is_detached,
+                "[backward] Trying to use a saved tensor that has been detached in-place, by detach_(): {} reads it. "
+                "Use detach(), which gives another tensor",
+                for_node);
   // Without recording, history is of no use.
-  if (kind_ == Kind::Input || !grad_enabled()) return tensor_;
-  return attach(tensor_, kind_ == Kind::Output ? history() : history_);
+  if (!grad_enabled()) return kept;
+  if (original_) return original_->is_very_one ? kept : attach(kept, original_->history);
+  return kind_ == Kind::Input ? kept : attach(kept, kind_ == Kind::Output ? history() : history_);
 }
 
 void SavedTensor::reset() { *this = SavedTensor(); }

@@ -30,6 +30,7 @@ void move(Call& call) {
   TENON_CHECK(self.dtype() == source.dtype() && self.device() == source.device(),
               "[set_] expected a source of {} on {}, got {} on {}", name(self.dtype()), self.device().str(),
               source.description(), source.device().str());
+  autograd::let_go_of_original(self);
   TensorImpl &to = *self.impl(), &from = *source.impl();
   to.storage = from.storage;
   to.offset = from.offset;

@@ -22,7 +22,13 @@ void need(const Tensor& tensor, const char* what) {
 bool Tensor::requires_grad() const {
   need(*this, "requires_grad");
   const AutogradMeta* meta = autograd::meta_of(*this);
-  return meta && (meta->requires_grad || autograd::grad_fn(*this));
+  if (!meta) return false;
+  if (meta->requires_grad) return true;
+  // A piece of a tensor that was changed refuses to tell its history; that it has one is no secret.
+  if (meta->creation != autograd::Creation::Ordinary && meta->grad_fn) return true;
+  if (meta->creation == autograd::Creation::OneOfSeveral && meta->view && !impl()->keys.has(DispatchKey::Functionalize))
+    return meta->view->base.requires_grad();
+  return static_cast<bool>(autograd::grad_fn(*this));
 }
 
 const Tensor& Tensor::set_requires_grad(bool value) const try {
@@ -46,6 +52,7 @@ const Tensor& Tensor::set_requires_grad(bool value) const try {
     autograd::ensure_meta(seen).requires_grad = value;  // the function sees it, too
     return *this;
   }
+  autograd::let_go_of_original(*this);
   autograd::ensure_meta(*this).requires_grad = value;
   return *this;
 } catch (const std::bad_alloc&) {
@@ -54,6 +61,8 @@ const Tensor& Tensor::set_requires_grad(bool value) const try {
 
 bool Tensor::is_leaf() const {
   need(*this, "is_leaf");
+  const AutogradMeta* meta = autograd::meta_of(*this);
+  if (meta && meta->creation != autograd::Creation::Ordinary && meta->grad_fn) return false;  // as above
   return !autograd::grad_fn(*this);
 }
 

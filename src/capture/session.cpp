@@ -55,7 +55,7 @@ Tensor as_tensor(const Scalar& number) {
 // A view that autograd does not see as one (`detach`), written with something that requires grad.
 bool has_own_history(const Tensor& fake) {
   const autograd::AutogradMeta* meta = autograd::meta_of(fake);
-  return meta && meta->grad_fn && (!meta->view || meta->view->made_without_grad);
+  return meta && meta->grad_fn && !meta->follows_base();
 }
 
 void capture_call(dispatch::Call& call) {
@@ -297,10 +297,10 @@ void Session::record_call(dispatch::Call& call) {
     return;
   }
   if (const ops::Row* row = ops::row_of(call.op); row && row->captured_in_parts) return record_parts(*row, call);
+  if (dispatch::has_tag(call.op, dispatch::Tag::inplace_view))
+    throw GraphBreak(fmt::format("{} gives a tensor other memory or another shape", call.op.name()));
   const bool is_row = ops::row_of(call.op) || call.op.is_composite_implicit();
   if (!is_row) {
-    if (dispatch::has_tag(call.op, dispatch::Tag::inplace_view))
-      throw GraphBreak(fmt::format("{} moves a tensor to other memory", call.op.name()));
     if (std::optional<std::string> why = cannot_be_recorded(call.op)) return call_between(std::move(*why), call);
   }
   dispatch::Values args;

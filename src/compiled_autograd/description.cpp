@@ -189,9 +189,7 @@ class Checker final : public SavedVisitor {
 
 class Dropper final : public SavedVisitor {
  public:
-  void saved(SavedTensor& tensor, std::string_view, FunctionRef<Edge()>) override {
-    if (!tensor.is_packed()) (void)tensor.take();
-  }
+  void saved(SavedTensor& tensor, std::string_view, FunctionRef<Edge()>) override { tensor.drop(); }
 };
 
 }  // namespace

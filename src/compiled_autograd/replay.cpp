@@ -210,6 +210,7 @@ class OpaqueNode final : public Node {
         replay_.arrive({Arrival::Kind::Retain, static_cast<uint32_t>(step_), nr}, std::move(whole));
     }
   }
+  bool is_compound() const override { return replay_.run().node(step_).is_compound(); }
   bool is_partial(uint32_t nr, const Tensors& gradients) const override {
     return replay_.run().node(step_).is_partial(nr, gradients);
   }

@@ -187,7 +187,7 @@ Results redispatch(const Operator& op, KeySet keys, std::span<const Value> args)
 }
 
 Results call_boxed(const Operator& op, std::span<const Value> args) {
-  ProfileScope profiled(op.name());
+  ProfileScope profiled(op.name(), args);
   Call call{op, {}, args, {}};
   bool undefined = false;
   const KeySet keys = call_keys(args, undefined);

@@ -4,6 +4,7 @@
 #include "dispatch/profile_scope.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
@@ -66,24 +67,26 @@ std::vector<std::vector<size_t>> children_of(const std::vector<Profiler::Event>&
   return children;
 }
 
-std::vector<ProfileAverage> key_averages(const std::vector<Profiler::Event>& events) {
+std::vector<ProfileAverage> key_averages(const std::vector<Profiler::Event>& events, bool by_shapes) {
   std::vector<std::vector<size_t>> children = children_of(events);
-  std::map<std::string, ProfileAverage> by_name;
+  using Shapes = std::vector<std::vector<int64_t>>;
+  std::map<std::pair<std::string, Shapes>, ProfileAverage> by_name;
   for (size_t at = 0; at < events.size(); ++at) {
     int64_t inside = 0;
     for (size_t child : children[at]) inside += events[child].duration;
-    ProfileAverage& sum = by_name[events[at].name];
+    ProfileAverage& sum = by_name[{events[at].name, by_shapes ? events[at].shapes : Shapes()}];
     sum.name = events[at].name;
-    sum.add({events[at].name, 1, events[at].duration, events[at].duration - inside});
+    if (by_shapes) sum.shapes = events[at].shapes;
+    sum.add({events[at].name, 1, events[at].duration, events[at].duration - inside, {}});
   }
   std::vector<ProfileAverage> averages;
-  for (auto& [name, sum] : by_name) averages.push_back(std::move(sum));
+  for (auto& [key, sum] : by_name) averages.push_back(std::move(sum));
   std::stable_sort(averages.begin(), averages.end(),
                    [](const ProfileAverage& a, const ProfileAverage& b) { return a.total > b.total; });
   return averages;
 }
 
-std::string profile_table(const std::vector<Profiler::Event>& events, bool top_level) {
+std::string profile_table(const std::vector<Profiler::Event>& events, bool top_level, bool by_shapes) {
   std::vector<Profiler::Event> shown;
   if (top_level) {
     std::vector<bool> inside(events.size());
@@ -92,7 +95,14 @@ std::string profile_table(const std::vector<Profiler::Event>& events, bool top_l
     for (size_t at = 0; at < events.size(); ++at)
       if (!inside[at]) shown.push_back(events[at]);
   }
-  std::vector<ProfileAverage> averages = key_averages(top_level ? shown : events);
+  std::vector<ProfileAverage> averages = key_averages(top_level ? shown : events, by_shapes);
+  if (by_shapes)
+    for (ProfileAverage& each : averages) {
+      std::vector<std::string> shapes;
+      for (const std::vector<int64_t>& shape : each.shapes)
+        shapes.push_back(fmt::format("[{}]", fmt::join(shape, ", ")));
+      each.name += fmt::format(" [{}]", fmt::join(shapes, ", "));
+    }
   size_t width = 4;
   for (const ProfileAverage& each : averages) width = std::max(width, each.name.size());
   std::string text = fmt::format("{:<{}}  {:>6}  {:>12}  {:>12}  {:>12}\n", "name", width, "calls", "total us",
@@ -103,5 +113,7 @@ std::string profile_table(const std::vector<Profiler::Event>& events, bool top_l
                         each.average() / 1000);
   return text;
 }
+
+std::string Profiler::table() { return profile_table(events()); }
 
 }  // namespace tenon

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <tenon/dispatch/profiler.h>
+#include <tenon/dispatch/value.h>
 
 #include <atomic>
 #include <string_view>
@@ -18,14 +19,14 @@ void note_sequence(int64_t sequence);
 class ProfileScope {
  public:
   // An operator.
-  explicit ProfileScope(std::string_view op) {
+  ProfileScope(std::string_view op, std::span<const Value> args) {
     if (detail::profiling.load(std::memory_order_relaxed)) [[unlikely]]
-      start(op, Profiler::Event::Kind::Operator, -1);
+      start("", op, args);
   }
-  // A step of backward.
-  ProfileScope(std::string_view node, int64_t sequence) {
+  // A step of backward, or (`prefix`) more than that.
+  ProfileScope(std::string_view prefix, std::string_view node, int64_t sequence, int32_t forward_thread) {
     if (detail::profiling.load(std::memory_order_relaxed)) [[unlikely]]
-      start(node, Profiler::Event::Kind::Backward, sequence);
+      start(prefix, node, {}, Profiler::Event::Kind::Backward, sequence, forward_thread);
   }
   ~ProfileScope() {
     if (open_) [[unlikely]]
@@ -36,7 +37,9 @@ class ProfileScope {
  private:
   friend void detail::note_sequence(int64_t sequence);
   struct Open;
-  void start(std::string_view name, Profiler::Event::Kind kind, int64_t sequence);
+  void start(std::string_view prefix, std::string_view name, std::span<const Value> args,
+             Profiler::Event::Kind kind = Profiler::Event::Kind::Operator, int64_t sequence = -1,
+             int32_t forward_thread = -1);
   void finish();
 
   Open* open_ = nullptr;

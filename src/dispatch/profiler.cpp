@@ -26,6 +26,7 @@ namespace {
 struct Store {
   support::ForkSafe<std::mutex> mutex;
   uint64_t record = 0;  // counts profilers
+  bool record_shapes = false;
   std::chrono::steady_clock::time_point begin;
   std::vector<Profiler::Event> events;
 };
@@ -62,11 +63,29 @@ void detail::note_sequence(int64_t sequence) {
   if (ProfileScope::Open* open = ProfileScope::Open::innermost()) open->event.sequence = sequence;
 }
 
-void ProfileScope::start(std::string_view name, Profiler::Event::Kind kind, int64_t sequence) {
+namespace {
+
+// A size that is a symbol is -1.
+std::vector<std::vector<int64_t>> shapes_of(std::span<const Value> args) {
+  std::vector<std::vector<int64_t>> shapes;
+  for (const Value& arg : args)
+    arg.each_tensor([&](const Tensor& tensor) {
+      std::vector<int64_t>& sizes = shapes.emplace_back();
+      if (!tensor.defined()) return;
+      for (const SymInt& size : tensor.sym_sizes()) sizes.push_back(size.is_symbolic() ? -1 : size.plain());
+    });
+  return shapes;
+}
+
+}  // namespace
+
+void ProfileScope::start(std::string_view prefix, std::string_view name, std::span<const Value> args,
+                         Profiler::Event::Kind kind, int64_t sequence, int32_t forward_thread) {
   auto open = std::make_unique<Open>();
   open->event.kind = kind;
-  open->event.name = kind == Profiler::Event::Kind::Backward ? fmt::format("{} backward", name) : std::string(name);
+  open->event.name = fmt::format("{}{}", prefix, name);
   open->event.sequence = sequence;
+  open->event.forward_thread = forward_thread;
   open->event.thread = thread_number();
   if (const std::string* module = current_origin().module) open->event.module = *module;
   open->around = std::exchange(Open::innermost(), open.get());
@@ -75,6 +94,7 @@ void ProfileScope::start(std::string_view name, Profiler::Event::Kind kind, int6
     std::lock_guard lock(store().mutex);
     open->record = store().record;
     open->begin = store().begin;
+    if (store().record_shapes) open->event.shapes = shapes_of(args);
   }
   open_ = open.release();
   open_->event.start = nanoseconds_since(open_->begin);
@@ -103,12 +123,13 @@ void add_event(uint64_t record, Profiler::Event event) {
 
 }  // namespace dispatch
 
-Profiler::Profiler() {
+Profiler::Profiler(Options options) {
   dispatch::Store& store = dispatch::store();
   std::lock_guard lock(store.mutex);
   TENON_CHECK(!dispatch::detail::profiling, "[Profiler] another profiler records: stop() it first");
   ++store.record;
   store.events.clear();
+  store.record_shapes = options.record_shapes;
   store.begin = std::chrono::steady_clock::now();
   dispatch::detail::profiling = true;
 }

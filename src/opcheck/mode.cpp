@@ -2,6 +2,7 @@
 #include "copies.h"
 
 #include <tenon/capture/compiled_function.h>
+#include <tenon/dispatch/call_mode.h>
 #include <tenon/opcheck/mode.h>
 
 #include <algorithm>
@@ -20,8 +21,7 @@ struct OpCheckMode::State {
   std::vector<std::string> namespaces;
   std::string check, test;
   std::shared_ptr<FailuresFile> failures;
-  State* before = nullptr;
-  std::unique_ptr<dispatch::IncludeKeys> include;
+  std::unique_ptr<dispatch::CallMode> calls;  // while it is on
   size_t checked = 0;
   std::map<std::string, std::vector<std::string>> errors;  // by operator, of every call; none: they all passed
 
@@ -29,16 +29,12 @@ struct OpCheckMode::State {
   bool wants(const dispatch::Call& call) const;
   void run(const Operator& op, const Values& args);
 
-  static thread_local State* current;
   void leave() {
-    if (current != this) return;
-    current = before;
-    include.reset();
+    if (!calls) return;
+    calls.reset();
     --modes_on_this_thread;
   }
 };
-
-thread_local OpCheckMode::State* OpCheckMode::State::current = nullptr;
 
 namespace {
 
@@ -82,22 +78,15 @@ OpCheckMode::OpCheckMode(std::vector<std::string> namespaces, std::string check,
   state_->check = std::move(check);
   state_->test = std::move(test);
   state_->failures = std::move(failures);
-  state_->before = State::current;
-  static const bool registered = [] {
-    dispatch::register_fallback(DispatchKey::UserMode, [](dispatch::Call& call) {
-      State* mode = State::current;
-      KeySet below = call.keys.below(DispatchKey::UserMode);
-      if (!mode || !mode->wants(call)) return dispatch::redispatch(call, below);
-      // The arguments as they were: the call may write to them. One that raises is not checked.
-      Values before = copy_arguments(call.args);
-      dispatch::redispatch(call, below);
-      if (have_elements(call.results.span())) mode->run(call.op, before);
-    });
-    return true;
-  }();
-  static_cast<void>(registered);
-  state_->include = std::make_unique<dispatch::IncludeKeys>(KeySet{DispatchKey::UserMode});
-  State::current = state_.get();
+  auto check_call = [state = state_.get()](dispatch::Call& call, const std::function<void()>& proceed) {
+    if (!state->wants(call)) return proceed();
+    // The arguments as they were: the call may write to them. One that raises is not checked.
+    Values before = copy_arguments(call.args);
+    proceed();
+    if (have_elements(call.results.span())) state->run(call.op, before);
+  };
+  state_->calls = std::make_unique<dispatch::CallMode>(
+      check_call, dispatch::CallMode::Options{.shows_parts = true, .captures_walks = true});
   ++modes_on_this_thread;
 }
 

@@ -46,6 +46,15 @@ std::vector<Tensor> split_evenly(const Tensor& self, const SymInt& split_size, i
   return pieces;
 }
 
+// The gradients of all pieces.
+std::vector<Tensor> gradients_of(Grad& g) {
+  std::vector<Tensor> all;
+  for (size_t at = 0; at < g.outputs(); ++at) all.push_back(g.grad(at));
+  return all;
+}
+
+Tensor joined(Grad& g) { return cat(gradients_of(g), g.argument("dim").integer()); }
+
 // Sizes with ones in front, so that there are `rank`.
 SymInts padded(const SymInts& sizes, size_t rank) {
   SymInts result;
@@ -185,7 +194,9 @@ OPS(pieces) {
   op("split.Tensor(Tensor(a -> *) self, SymInt split_size, int dim=0) -> Tensor(a)[]")
       .decompose([](const Tensor& self, const SymInt& split_size, int64_t dim) {
         return split_evenly(self, split_size, dim, "split");
-      });
+      })
+      .pieces()
+      .grad("self", saves(), joined);
   op("split_with_sizes(Tensor(a -> *) self, SymInt[] split_sizes, int dim=0) -> Tensor(a)[]")
       .decompose([](const Tensor& self, const SymInts& split_sizes, int64_t dim) {
         int64_t along = wrap_dim(dim, dimensioned(self, "split_with_sizes").dim(), "split_with_sizes");
@@ -199,7 +210,9 @@ OPS(pieces) {
             "[split_with_sizes] sizes {} do not add up to dimension {} of {}", str(split_sizes), along,
             self.description());
         return split_by(self, split_sizes, along);
-      });
+      })
+      .pieces()
+      .grad("self", saves(), joined);
   op("split.sizes(Tensor(a -> *) self, SymInt[] split_size, int dim=0) -> Tensor(a)[]")
       .decompose([](const Tensor& self, const SymInts& split_size, int64_t dim) {
         return split_with_sizes(self, split_size, dim);
@@ -210,17 +223,19 @@ OPS(pieces) {
         SymInt size = dimensioned(self, "chunk").size(wrap_dim(dim, self.dim(), "chunk"));
         SymInt each = divide_up(size, chunks);
         if (decide_or(size == 0, false))
-          return split_by(self, SymInts(std::vector<int64_t>(static_cast<size_t>(chunks), 0)),
-                          wrap_dim(dim, self.dim(), "chunk"));
-        return split_evenly(self, each, dim, "chunk");
+          return split_with_sizes(self, SymInts(std::vector<int64_t>(static_cast<size_t>(chunks), 0)), dim);
+        return split(self, each, dim);
       });
-  op("unbind.int(Tensor(a -> *) self, int dim=0) -> Tensor(a)[]").decompose([](const Tensor& self, int64_t dim) {
-    int64_t along = wrap_dim(dim, dimensioned(self, "unbind").dim(), "unbind");
-    std::vector<Tensor> pieces;
-    auto count = int64_t(self.size(along));
-    for (int64_t at = 0; at < count; ++at) pieces.push_back(select(self, along, at));
-    return pieces;
-  });
+  op("unbind.int(Tensor(a -> *) self, int dim=0) -> Tensor(a)[]")
+      .decompose([](const Tensor& self, int64_t dim) {
+        int64_t along = wrap_dim(dim, dimensioned(self, "unbind").dim(), "unbind");
+        std::vector<Tensor> pieces;
+        auto count = int64_t(self.size(along));
+        for (int64_t at = 0; at < count; ++at) pieces.push_back(select(self, along, at));
+        return pieces;
+      })
+      .pieces()
+      .grad("self", saves(), [](Grad& g) { return stack(gradients_of(g), g.argument("dim").integer()); });
   op("narrow(Tensor(a) self, int dim, SymInt start, SymInt length) -> Tensor(a)")
       .decompose([](const Tensor& self, int64_t dim, const SymInt& start, const SymInt& length) {
         int64_t along = wrap_dim(dim, dimensioned(self, "narrow").dim(), "narrow");

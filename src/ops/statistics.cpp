@@ -149,6 +149,19 @@ Tensor variance_slope(Grad& g, const Tensor& x) {
 
 Tensor zero_of(const Tensor& like) { return zeros(SymInts{}, TensorOptions(like.dtype(), like.device())); }
 
+// The gradient of the variance, of which the first result is the root; none where that is 0.
+Tensor variance_grad(Grad& g, const Tensor& root, Dtype wide) {
+  Tensor deviation = with_kept_dims(root, g, "std").to(wide);
+  Tensor grad = with_kept_dims(g.grad(), g, "std").to(wide) / (deviation * 2.0);
+  return where(deviation == 0, zero_of(grad), grad);
+}
+
+// What the gradient of the second result, the mean, gives each element.
+Tensor mean_slope(Grad& g, Dtype wide) {
+  SymInt count = count_of(g.sizes("self"), dims_of(g.argument("dim")), "mean");
+  return with_kept_dims(g.grad(1), g, "mean").to(wide) / Scalar(count);
+}
+
 Tensor vector_norm(const Tensor& self, const Scalar& ord, const OptionalInts& dim, bool keepdim,
                    std::optional<Dtype> dtype) {
   defined(self, "norm");
@@ -280,23 +293,29 @@ OPS(statistics) {
           })
       .grad("self", saves("self", "result"), [](Grad& g) {
         Dtype wide = compute_dtype(g.dtype("self"));
-        Tensor deviation = with_kept_dims(g.saved("result"), g, "std").to(wide);
-        Tensor grad = with_kept_dims(g.grad(), g, "std").to(wide) / (deviation * 2.0);
-        return (where(deviation == 0, zero_of(grad), grad) * variance_slope(g, g.saved("self").to(wide)))
-            .to(g.dtype("self"));
+        Tensor of_variance = variance_grad(g, g.saved("result"), wide);
+        return (of_variance * variance_slope(g, g.saved("self").to(wide))).to(g.dtype("self"));
       });
   op("var_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> (Tensor, "
      "Tensor)")
-      .decompose(
-          [](const Tensor& self, const OptionalInts& dim, const std::optional<Scalar>& correction, bool keepdim) {
-            return std::tuple(var(self, dim, correction, keepdim), mean(self, dim, keepdim));
-          });
+      .decompose([](const Tensor& self, const OptionalInts& dim, const std::optional<Scalar>& correction,
+                    bool keepdim) { return std::tuple(var(self, dim, correction, keepdim), mean(self, dim, keepdim)); })
+      .grad("self", saves("self"), [](Grad& g) {
+        Dtype wide = compute_dtype(g.dtype("self"));
+        Tensor of_variance = with_kept_dims(g.grad(0), g, "var_mean").to(wide);
+        return (of_variance * variance_slope(g, g.saved("self").to(wide)) + mean_slope(g, wide)).to(g.dtype("self"));
+      });
   op("std_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> (Tensor, "
      "Tensor)")
       .decompose(
           [](const Tensor& self, const OptionalInts& dim, const std::optional<Scalar>& correction, bool keepdim) {
             return std::tuple(tenon::std(self, dim, correction, keepdim), mean(self, dim, keepdim));
-          });
+          })
+      .grad("self", saves("self", "result0"), [](Grad& g) {
+        Dtype wide = compute_dtype(g.dtype("self"));
+        Tensor of_variance = variance_grad(g, g.saved("result0"), wide);
+        return (of_variance * variance_slope(g, g.saved("self").to(wide)) + mean_slope(g, wide)).to(g.dtype("self"));
+      });
   op("logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor")
       .decompose(log_sum_exp)
       .grad("self", saves("self", "result"), [](Grad& g) {

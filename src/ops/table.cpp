@@ -11,6 +11,8 @@
 namespace tenon::ops {
 namespace {
 
+std::atomic<PieceMaker> piece_maker{nullptr};
+
 dispatch::Operator& define_row(const std::shared_ptr<Row>& row) {
   schema::Schema schema = row->schema;
   if (schema.ns.empty()) schema.ns = "aten";
@@ -19,6 +21,7 @@ dispatch::Operator& define_row(const std::shared_ptr<Row>& row) {
   row->op = &defined;
   dispatch::add_tags(defined, {dispatch::Tag::pt2_compliant_tag});
   if (row->kind == Kind::Pointwise) dispatch::add_tags(defined, {dispatch::Tag::pointwise});
+  if (row->moves_self) dispatch::add_tags(defined, {dispatch::Tag::inplace_view});
   return defined;
 }
 
@@ -110,11 +113,14 @@ RowBuilder::~RowBuilder() noexcept(false) {
                  "{} has no in-place form by copying", row_->schema.str());
     define_inplace_copy(row_);
   }
-  if (row_->kind == Kind::Composite && !row_->differentiable())
+  if (row_->kind == Kind::Composite && (!row_->differentiable() || row_->gives_pieces))
     dispatch::register_composite(defined, dispatch::Composite::Implicit, [row = row_.get()](dispatch::Call& call) {
-      dispatch::naming(call, [&] { row->decomposition(call); });
+      PieceMaker maker = row->gives_pieces ? piece_maker.load(std::memory_order_relaxed) : nullptr;
+      dispatch::naming(call, [&] { maker ? maker(*row, call) : row->decomposition(call); });
     });
 }
+
+void set_piece_maker(PieceMaker maker) { piece_maker = maker; }
 
 namespace {
 std::atomic<DynamicSizeSource> dynamic_size_source{nullptr};

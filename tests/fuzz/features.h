@@ -30,9 +30,11 @@ enum class Feature : uint8_t {
   Rebinding,
   Numbers,
   Verify,
+  Pieces,
   // Not parts of programs, but what is looked at.
   ZeroGradients,
   KeptInputs,
+  Walks,
   Count,
 };
 

@@ -183,6 +183,12 @@ const std::vector<Operation>& operations() {
       ROW(Feature::Overlap, kView, unfold(x, n, 2, 1)),
       ROW(Feature::Overlap, kView, expand(unsqueeze(x, 0), SymInts{2, x.size(0)})),
       ROW(Feature::Overlap, kView, select(expand(unsqueeze(x, 0), SymInts{2, x.size(0), x.size(1)}), 0, 1)),
+      // Pieces
+      ROW(Feature::Pieces, kView, unbind(x, n)[0]),
+      ROW(Feature::Pieces, kView, chunk(x, 2, n)[1]),
+      ROW(Feature::Pieces, kView, split(x, 1, n)[0]),
+      ROW(Feature::Pieces, kNone, unbind(x, n)[0] * unbind(x, n)[1]),
+      ROW(Feature::Pieces, kNone, cat(std::vector{chunk(x, 2, n)[1], chunk(x, 2, n)[0]}, n)),
   };
   return table;
 }

@@ -98,6 +98,7 @@ void Machine::run(const Statement& statement, std::vector<Tensor>& values) {
       World& world = world_;
       int64_t factor = statement.n;
       autograd::register_hook(operand(0), [&world, factor](const Tensor& gradient) {
+        if (!gradient.defined()) return gradient;  // another piece alone has one
         if (!gradient.is_fake()) ++world.hook_calls[static_cast<size_t>(factor)];
         return gradient * factor;
       });

@@ -18,6 +18,8 @@ def hook(tensor, factor):
         # PyTorch 2.13 ends the process: such a view says that it requires grad and has nowhere to keep a hook.
         raise RuntimeError("A view was created in no_grad mode, and a hook is registered on it")
     def changed(gradient):
+        if gradient is None:
+            return None
         hook_calls[factor] += 1
         return gradient * factor
     tensor.register_hook(changed)
@@ -56,7 +58,7 @@ NAMES = dict(
     int=int, float=float)
 for name in ("sin cos tanh sigmoid erf relu abs exp log sqrt rsqrt sign reciprocal logical_not isnan pow full_like "
              "maximum minimum where logical_and transpose unsqueeze reshape cat masked_select nonzero amax amin "
-             "mm matmul t index_select ones_like min max").split():
+             "mm matmul t index_select ones_like min max unbind chunk split").split():
     NAMES[name] = getattr(torch, name)
 
 

@@ -138,6 +138,7 @@ class Printer {
       case Kind::Seed: return line(depth, fmt::format("manual_seed({});", statement.n));
       case Kind::Hook:
         line(depth, fmt::format("autograd::register_hook({}, [](const Tensor& gradient) {{", x));
+        line(depth + 1, "if (!gradient.defined()) return gradient;");
         line(depth + 1, fmt::format("hook_calls[{}] += !gradient.is_fake();", statement.n));
         line(depth + 1, fmt::format("return gradient * {};", statement.n));
         return line(depth, "});");
@@ -249,10 +250,10 @@ class Printer {
       line(1, "};");
       prepare = "without_grad";
     }
-    line(1, fmt::format("return show({{function, {}, {}, {{{}}}, {}, {}, {}, {}}});", prepare,
+    line(1, fmt::format("return show({{function, {}, {}, {{{}}}, {}, {}, {}, {}{}}});", prepare,
                         program_.after.actions.empty() ? "nullptr" : "act", finding_.options,
                         std::min(finding_.calls, program_.calls.size()), program_.after.order, program_.after.of_bases,
-                        program_.after.between));
+                        program_.after.between, finding_.walks ? ", true" : ""));
     text_ += "}\n";
   }
 

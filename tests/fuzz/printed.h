@@ -92,6 +92,7 @@ struct Printed {
   CompileOptions options;
   int calls = 1, order = 0;
   bool of_bases = false, between = false;
+  bool walks = false;  // nothing is compiled, but backward walks are captured, twice
 };
 
 inline bool plain = true;  // inner functions are not compiled
@@ -146,8 +147,16 @@ inline int show(const Printed& printed) {
   plain = true;
   std::vector<std::string> expected = run_printed(printed, printed.function);
   plain = false;
-  auto compiled = compile(printed.function, printed.options);
-  std::vector<std::string> got = run_printed(printed, compiled);
+  std::vector<std::string> got;
+  if (printed.walks) {
+    plain = true;
+    compiled_autograd::Enable on;
+    for (int round = 0; round < 2; ++round)
+      if (got.empty() || got == expected) got = run_printed(printed, printed.function);
+  } else {
+    auto compiled = compile(printed.function, printed.options);
+    got = run_printed(printed, compiled);
+  }
   bool differs = false;
   for (size_t at = 0; at < std::max(expected.size(), got.size()); ++at) {
     std::string should = at < expected.size() ? expected[at] : "", is = at < got.size() ? got[at] : "";

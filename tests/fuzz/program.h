@@ -121,6 +121,7 @@ struct Finding {
   std::string text;     // empty if nothing is wrong
   std::string options;  // of compile(): ".dynamic = Dynamic::On"
   size_t calls = 1;     // how many it took
+  bool walks = false;   // nothing was compiled, but backward walks were captured
 
   explicit operator bool() const { return !text.empty(); }
 };

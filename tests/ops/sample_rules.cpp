@@ -532,6 +532,16 @@ const Rules& special_rules() {
          return Overrides{{"tensors", std::vector<Tensor>{m.tensor(m.recipe.shape), m.tensor(m.recipe.shape, second),
                                                           m.tensor(m.recipe.shape)}}};
        }},
+      {"einsum",
+       [](Maker& m) {
+         std::string letters = std::string("abcdefgh").substr(0, m.recipe.shape.size());
+         std::string backwards(letters.rbegin(), letters.rend());
+         std::vector<Tensor> one{m.tensor(m.recipe.shape)}, two{m.tensor(m.recipe.shape), m.tensor(m.recipe.shape)};
+         if (m.recipe.variant % 3 == 0) return Overrides{{"equation", letters + "->" + backwards}, {"tensors", one}};
+         std::string last = letters.empty() ? "" : letters.substr(letters.size() - 1);
+         return Overrides{{"equation", letters + "," + letters + "->" + (m.even() ? last : backwards)},
+                          {"tensors", two}};
+       }},
       {"repeat", repeat_rule},
       {"tile", repeat_rule},
       {"repeat_interleave",

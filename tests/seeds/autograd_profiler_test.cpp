@@ -4,6 +4,8 @@
 #include <tenon/dispatch/profile_report.h>
 #include <tenon/nn/modules.h>
 
+#include <unistd.h>
+
 namespace tenon {
 namespace {
 
@@ -131,6 +133,82 @@ TEST_P(TestAutograd, profiler_function_event_avg) {
   EXPECT_EQ(average.total, 30'000);
   EXPECT_EQ(average.self, 30'000);
   EXPECT_EQ(average.average(), 7'500);
+}
+
+// The thread of an operator and its number come back with its steps of backward.
+TEST_P(TestAutograd, profiler_seq_nr) {
+  Tensor x = randn({10, 10}).set_requires_grad(), y = randn({10, 10}).set_requires_grad();
+  compiled_autograd::Disable node_by_node;  // what a captured walk runs are kernels
+  Profiler profiler;
+  Tensor z = x + y, s = z.sum();
+  empty({1}, kFloat32);
+  s.backward();
+  profiler.stop();
+  auto of = [&](const std::string& op, const std::string& node) {
+    std::vector<Event> found;
+    for (const Event& event : profiler.events())
+      // (A sum of all elements is a sum along dimensions, which is what autograd sees.)
+      if ((event.sequence >= 0 && operator_of(event) == op) || event.name == node ||
+          event.name == "autograd::engine::evaluate_function: " + node)
+        found.push_back(event);
+    return found;
+  };
+  // (A sum of all elements is SumBackward0 here and there; the case names the overload along dimensions.)
+  for (const auto& [op, node] : {std::pair{"aten::add", "AddBackward0"}, std::pair{"aten::sum", "SumBackward0"}}) {
+    std::vector<Event> events = of(op, node);
+    ASSERT_EQ(events.size(), 3u) << op;
+    EXPECT_GE(events[0].sequence, 0);
+    EXPECT_EQ(events[0].kind, Event::Kind::Operator);
+    for (const Event& event : {events[1], events[2]}) {
+      EXPECT_EQ(event.sequence, events[0].sequence) << event.name;
+      EXPECT_EQ(event.forward_thread, events[0].thread) << event.name;
+    }
+    EXPECT_EQ(events[1].name, std::string("autograd::engine::evaluate_function: ") + node);
+    EXPECT_EQ(events[2].depth, events[1].depth + 1);
+  }
+  int empties = 0;
+  for (const Event& event : profiler.events())
+    if (operator_of(event) == "aten::empty" && event.depth == 0) {
+      ++empties;
+      EXPECT_EQ(event.sequence, -1);
+    }
+  EXPECT_EQ(empties, 1);
+}
+
+TEST_P(TestAutograd, profiler_aggregation_table) {
+  Tensor a = rand({1024});
+  Profiler profiler;
+  einsum("i->", {a});
+  EXPECT_EQ(profiler.str(), profiler.table());
+  EXPECT_THAT(profiler.str(), HasSubstr("aten::einsum"));
+}
+
+TEST_P(TestAutograd, profiler_shapes) {
+  nn::Linear first(20, 30), second(30, 40);
+  Tensor input = randn({128, 20});
+  Profiler profiler({.record_shapes = true});
+  second(first(input));
+  std::vector<std::vector<std::vector<int64_t>>> shapes;
+  for (const Event& event : profiler.events())
+    if (event.name == "aten::linear") shapes.push_back(event.shapes);
+  using Shapes = std::vector<std::vector<int64_t>>;
+  EXPECT_THAT(shapes, ::testing::ElementsAre(Shapes{{128, 20}, {30, 20}, {30}}, Shapes{{128, 30}, {40, 30}, {40}}));
+}
+
+TEST_P(TestAutograd, profiler_aggregation_lstm) {
+  nn::LSTM rnn(10, 20, {.num_layers = 2});
+  std::vector<Tensor> given = {randn({5, 3, 10}), randn({2, 3, 20}), randn({2, 3, 20})};
+  Profiler profiler({.record_shapes = true});
+  for (int run = 0; run < 20; ++run) rnn(given[0], nn::LSTMState{given[1], given[2]});
+  EXPECT_FALSE(profiler.table().empty());
+  std::string by_shape = profile_table(profiler.events(), false, true), top = profile_table(profiler.events(), true);
+  EXPECT_GT(key_averages(profiler.events(), true).size(), key_averages(profiler.events()).size());
+  EXPECT_THAT(by_shape, HasSubstr("[[5, 3, 10]"));
+  EXPECT_LT(top.size(), by_shape.size());
+  std::filesystem::path path = std::filesystem::temp_directory_path() / fmt::format("tenon-lstm-{}.json", getpid());
+  profiler.save(path);
+  EXPECT_GT(std::filesystem::file_size(path), 1000u);
+  std::filesystem::remove(path);
 }
 
 }  // namespace

@@ -61,6 +61,29 @@ def products(table):
         table.add("mm", Array("float32", np.matmul(special.values, b.values)), self=special, mat2=b)
 
 
+EQUATIONS = [  # with the shapes of the operands
+    ("i->", [(7,)]), ("ij->ji", [(3, 4)]), ("ii", [(4, 4)]), ("ii->i", [(4, 4)]), ("iji->j", [(3, 2, 3)]),
+    ("ij->j", [(3, 4)]), ("i,i", [(5,), (5,)]), ("i,j->ji", [(3,), (4,)]), ("ij,jk", [(3, 4), (4, 5)]),
+    ("ij,kj->ki", [(3, 4), (5, 4)]), ("bij,bjk->bik", [(2, 3, 4), (2, 4, 5)]), ("bij,bij->b", [(2, 3, 4), (2, 3, 4)]),
+    ("...ij,...jk->...ik", [(2, 3, 4, 5), (3, 5, 2)]), ("...i->...", [(2, 3, 4)]),
+    ("i...j,...->ji...", [(2, 3, 4), (3,)]),
+    ("ij,jk,kl->il", [(2, 3), (3, 4), (4, 2)]),
+    ("ab,bc,ca->", [(2, 3), (3, 4), (4, 2)]),
+    ("bhqd,bhkd->bhqk", [(2, 2, 3, 4), (2, 2, 5, 4)]), ("ij,ij->ij", [(3, 4), (3, 4)]), (",ij->ij", [(), (2, 3)]),
+    ("aB,Bc", [(2, 3), (3, 2)]), ("ij,k->k", [(2, 3), (4,)]), ("ij,jk->ik", [(2, 0), (0, 3)]),
+]
+
+
+def einsums(table):
+    for equation, shapes in EQUATIONS:
+        arrays = [draw(f"einsum {equation}", "float64", shape) for shape in shapes]
+        total = np.einsum(equation, *(each.values for each in arrays))
+        magnitude = np.einsum(equation, *(np.abs(each.values) for each in arrays))
+        sizes = int(np.prod([size for shape in shapes for size in shape], dtype=np.int64))
+        count = sizes // max(1, total.size) + 2
+        table.add_sum("einsum", total, magnitude, count, "float64", equation=equation, tensors=arrays)
+
+
 def with_factors(case, factors):
     operator, text = case
     lines = text.split("\n")
@@ -222,6 +245,7 @@ def losses(table):
 
 def write(table):
     products(table)
+    einsums(table)
     compositions(table)
     scatters(table)
     softmaxes(table)

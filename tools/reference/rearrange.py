@@ -17,6 +17,27 @@ def both(table, operator, result, x, /, **arguments):
         table.add(operator, result, self=x.strided(list(range(len(x.shape)))), **arguments)
 
 
+def views_in_place(table):
+    """The tensor itself gets the shape."""
+    x = draw("in place", "float32", (3, 1, 4))
+    for a, b in ((0, 2), (-1, 1), (1, 1)):
+        swapped = Array("float32", np.swapaxes(x.values, a, b))
+        for operator in ("transpose_", "swapdims_", "swapdims"):
+            both(table, operator, swapped, x, dim0=a, dim1=b)
+        for operator in ("swapaxes_", "swapaxes"):
+            both(table, operator, swapped, x, axis0=a, axis1=b)
+    both(table, "squeeze_", Array("float32", np.squeeze(x.values)), x)
+    both(table, "squeeze_.dim", Array("float32", np.squeeze(x.values, 1)), x, dim=1)
+    both(table, "squeeze_.dim", x, x, dim=0)
+    for dim in (0, 2, -1):
+        both(table, "unsqueeze_", Array("float32", np.expand_dims(x.values, dim)), x, dim=dim)
+    matrix, row = draw("t_", "float32", (3, 4)), draw("t_ of a row", "float32", (3,))
+    both(table, "t_", Array("float32", matrix.values.T), matrix)
+    both(table, "t_", row, row)
+    table.add("as_strided_", Array("float32", [[matrix.values[0, 1], matrix.values[0, 3]], [matrix.values[0, 2],
+              matrix.values[1, 0]]]), self=matrix, size=[2, 2], stride=[1, 2], storage_offset=1)
+
+
 def pieces(table):
     x = draw("split", "float32", (5, 4))
     for size, dim in ((2, 0), (5, 0), (7, 0), (1, 1), (3, -1)):
@@ -121,4 +142,5 @@ def orders(table):
 
 def write(table):
     pieces(table)
+    views_in_place(table)
     orders(table)

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <tenon/aot/functionalize.h>
+#include <tenon/autograd/meta.h>
 #include <tenon/graph/graph.h>
 
 #include <functional>
@@ -32,8 +33,9 @@ struct OutputPlan {
   std::vector<ViewLink> chain;  // ViewOfInput: how to make it
   // ViewOfInput: the forward output whose gradient goes to it, if autograd does not see that it is a view
   int32_t history = -1;
-  bool is_older = false;   // ViewOfInput: autograd has not looked at it since its memory was written
-  int32_t same_as = -1;    // an earlier result that is this very tensor
+  bool is_older = false;  // ViewOfInput: autograd has not looked at it since its memory was written
+  int32_t same_as = -1;   // an earlier result that is this very tensor
+  autograd::Creation creation = autograd::Creation::Ordinary;
   dispatch::Value number;  // Number: possibly symbolic
 };
 

@@ -196,6 +196,8 @@ namespace detail {
 
 // Whether a call with these tensors is to be recorded.
 bool records(std::span<const Tensor> arguments);
+// What forward gives that looks into a tensor of the caller's cannot be changed in place while recording.
+void mark_views(std::span<const Tensor> arguments, std::span<const Tensor> results);
 // Whether the user's calls are being captured into a graph; then a recorded function ends with a call of an operator of
 // its own, in place of `FunctionNode::finish`.
 bool is_captured();
@@ -350,8 +352,9 @@ class Function {
       detail::NoTangents plain;
       return detail::run_forward<T>(&node->context(), std::forward<Args>(args)...);
     }();
-    if (!recorded && tangents.empty()) return returned;
     std::vector<Tensor> results = detail::tensors_of(returned);
+    if (!recorded) detail::mark_views(arguments, results);
+    if (!recorded && tangents.empty()) return returned;
     if (!tangents.empty()) {
       FunctionNode::Jvp jvp;
       if constexpr (detail::HasJvp<T>)

@@ -2,20 +2,35 @@
 #pragma once
 
 #include <tenon/autograd/node.h>
+#include <tenon/autograd/saved_tensor.h>
 #include <tenon/autograd/traceable.h>
 
 namespace tenon::autograd {
 
 struct ViewStep;
 
+// How a tensor came to be, where changing it in place while recording cannot be differentiated.
+//
+//   NoGrad off;
+//   Tensor view = x.view({-1});
+//   bool is_refused = autograd::meta_of(view)->creation == autograd::Creation::WithoutGrad;
+//   bool has_history = autograd::meta_of(view)->follows_base();
+enum class Creation : uint8_t {
+  Ordinary,
+  InFunction,    // in the forward of a `Function`, whose backward knows nothing of a change
+  OneOfSeveral,  // a view, made with others by one operator (unbind, split)
+  WithoutGrad,   // a view, made under no_grad: it has no history
+  InInference,   // the same in inference mode
+};
+
 // Of a differentiable view: the tensor that it looks into, and how. In-place changes travel both ways: changing the
 // view rewrites the history of the base, and after a change of the base the view's history is made anew when it is
 // asked for.
 struct ViewInfo {
-  Tensor base;                     // never itself a view with a ViewInfo
-  Ref<ViewStep> chain;             // the last step from the base to this view
-  int64_t version = -1;            // of the data when the view's grad_fn was made
-  bool made_without_grad = false;  // under no_grad, from a base that requires grad: no history, no changing in place
+  Tensor base;           // never itself a view with a ViewInfo
+  Ref<ViewStep> chain;   // the last step from the base to this view; null: ask `chain_of`
+  int64_t version = -1;  // of the data when the view's grad_fn was made
+  uint32_t shape = 0;    // the base's `shape` when `chain` was made
 };
 
 // Of forward mode: how the tensor changes along the direction of a level.
@@ -38,8 +53,14 @@ class AutogradMeta final : public TensorSlot {
   Ref<TensorHooks> hooks;
   Ref<TensorHooks> after_accumulation;  // of a leaf: called with it once its gradient has been added to
   bool retains_grad = false;
+  Creation creation = Creation::Ordinary;
+  uint32_t shape = 0;  // how often it was given another one in place (`t_`)
   std::unique_ptr<ViewInfo> view;
+
+  // Whether its history is that of the tensor which it views.
+  bool follows_base() const { return view && (creation == Creation::Ordinary || creation == Creation::OneOfSeveral); }
   std::unique_ptr<Tangent> tangent;
+  WeakRef<SavedOriginal> saved;  // as `share_original` made it
 };
 
 AutogradMeta* meta_of(const Tensor& tensor);  // null if there is none
@@ -58,8 +79,8 @@ Ref<Node> pass_on(const Tensor& tensor, const Tensor& leaf);
 // The tensor was changed in place by the operator of `node`, whose edge `self_edge` (or -1) leads to its old value.
 // Rewrites the base's history if the tensor is a view.
 void rebase_history(const Tensor& tensor, const Ref<Node>& node, int self_edge);
-// An Error if changing it in place, while recording, cannot be differentiated: a leaf that requires grad, or a view of
-// one.
+// An Error if changing it in place, while recording, cannot be differentiated: a leaf that requires grad, a view of
+// one, or a view that was created as `Creation` says.
 void check_inplace(const Tensor& tensor, std::string_view op_name, bool any_input_requires_grad);
 
 // Removes a hook; dropping the handle does not.

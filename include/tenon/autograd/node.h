@@ -34,7 +34,8 @@ struct InputMeta {
   std::string str() const;  // "float32[2, 3]"
 };
 
-// Of a tensor's gradient; returns a replacement, or an undefined tensor to leave it.
+// Of a tensor's gradient; returns a replacement, or an undefined tensor to leave it. The gradient is undefined where
+// the operator gave several results, and others alone have one.
 using TensorHook = std::function<Tensor(const Tensor& gradient)>;
 // Before a node runs: may change the gradients that arrive.
 using PreHook = std::function<void(std::vector<Tensor>& gradients)>;
@@ -53,7 +54,7 @@ struct HookEntry {
 struct TensorHooks final : public Counted {
   using Entry = HookEntry<TensorHook>;
   std::vector<Entry> entries;
-  // Undefined gradients pass untouched.
+  // An undefined gradient is shown to them, too.
   void run(Tensor& gradient) const;
   int64_t add(TensorHook hook, uint64_t kind);
 };
@@ -67,6 +68,8 @@ class Node : public Counted {
   uint64_t sequence() const { return sequence_; }
   // The operator that it differentiates: its number, or one above that and below the next operator's.
   uint64_t operation() const { return operation_; }
+  // Where the operator was called: threads are numbered as a Profiler's events number them.
+  int32_t thread() const { return thread_; }
 
   const std::vector<Edge>& next_edges() const { return next_edges_; }
   void set_next_edges(std::vector<Edge> edges) { next_edges_ = std::move(edges); }
@@ -83,6 +86,7 @@ class Node : public Counted {
   virtual void release_saved() {}
   // A node may stand for several operations, some inputs being computed from others. Then what arrives at an input need
   // not be its whole gradient: the rest comes by way of other inputs.
+  virtual bool is_compound() const { return false; }
   virtual bool is_partial(uint32_t /*input_nr*/, const std::vector<Tensor>& /*gradients*/) const { return false; }
   virtual Tensor whole_gradient(uint32_t input_nr, const std::vector<Tensor>& gradients) const {
     return gradients[input_nr];
@@ -135,6 +139,7 @@ class Node : public Counted {
  private:
   std::string name_;
   uint64_t sequence_, operation_;
+  int32_t thread_;
   std::vector<Edge> next_edges_;
   std::vector<InputMeta> inputs_;
   std::vector<HookEntry<PreHook>> pre_hooks_;

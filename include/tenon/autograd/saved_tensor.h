@@ -45,6 +45,21 @@ class DropSavedTensors {
 // The same data without history; does not pass through the Autograd key.
 Tensor detach_below(const Tensor& tensor);
 
+// A tensor as the nodes that saved it hold it: the very one, as long as its history is the one that it was saved with.
+// When that changes, the data with the history from before: the tensor may come to depend on those nodes, and they must
+// not hold what holds them.
+struct SavedOriginal final : public Counted {
+  explicit SavedOriginal(Tensor saved) : tensor(std::move(saved)) {}
+  Tensor tensor;
+  bool is_very_one = true;
+  Edge history;              // from before, if it is not
+  bool is_detached = false;  // by detach_()
+};
+// The one thing that nodes which save this tensor hold of it; it must have an AutogradMeta.
+Ref<SavedOriginal> share_original(const Tensor& tensor);
+// The tensor is about to get another history, other data or another shape: nodes that saved it keep what they saved.
+void let_go_of_original(const Tensor& tensor, bool is_detached = false);
+
 class SavedTensor {
  public:
   SavedTensor() = default;
@@ -63,10 +78,9 @@ class SavedTensor {
   // Whether hooks have packed it away, so that reading it calls the user's code.
   bool is_packed() const { return static_cast<bool>(packed_); }
   // Whether it may be read: nobody has changed it in place.
-  bool intact() const { return packed_ || !versioned_ || tensor_.version() == version_; }
-  // The tensor, if it is not packed, leaving the rest here; and back again.
-  Tensor take() { return std::move(tensor_); }
-  void put_back(Tensor tensor) { tensor_ = std::move(tensor); }
+  bool intact() const { return packed_ || !versioned_ || content().version() == version_; }
+  // Gives up the tensor, if it is not packed.
+  void drop();
   bool is_output() const { return kind_ == Kind::Output; }
   // `for_node` names the reader in errors; `history` is given to a saved output.
   Tensor unpack(std::string_view for_node, const std::function<Edge()>& history) const;
@@ -75,9 +89,11 @@ class SavedTensor {
  private:
   enum class Kind : uint8_t { Undefined, Input, Output, Copy };
   void pack();
+  const Tensor& content() const;
 
   Kind kind_ = Kind::Undefined;
   Tensor tensor_;
+  Ref<SavedOriginal> original_;  // in place of `tensor_`
   int64_t version_ = 0;
   bool versioned_ = false;
   bool as_read_ = false;  // what the reader gives has its history already

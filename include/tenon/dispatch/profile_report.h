@@ -47,16 +47,17 @@ class RecordFunction {
 struct ProfileAverage {
   std::string name;
   int64_t count = 0;
-  int64_t total = 0, self = 0;  // nanoseconds; `self`: less what is inside
+  int64_t total = 0, self = 0;               // nanoseconds; `self`: less what is inside
+  std::vector<std::vector<int64_t>> shapes;  // of the arguments, if those are told apart
   double average() const { return count > 0 ? static_cast<double>(total) / static_cast<double>(count) : 0; }
   void add(const ProfileAverage& other);
 };
 
 // Of each event the events directly inside of it: those of its thread that begin and end while it runs.
 std::vector<std::vector<size_t>> children_of(const std::vector<Profiler::Event>& events);
-// By name, those that took the most time first.
-std::vector<ProfileAverage> key_averages(const std::vector<Profiler::Event>& events);
+// By name, those that took the most time first. `by_shapes`: calls with other shapes are told apart.
+std::vector<ProfileAverage> key_averages(const std::vector<Profiler::Event>& events, bool by_shapes = false);
 // The averages as text, a line each. `top_level`: of those events alone that nothing stands around.
-std::string profile_table(const std::vector<Profiler::Event>& events, bool top_level = false);
+std::string profile_table(const std::vector<Profiler::Event>& events, bool top_level = false, bool by_shapes = false);
 
 }  // namespace tenon

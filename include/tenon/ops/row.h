@@ -137,6 +137,7 @@ class Grad {
  public:
   virtual ~Grad() = default;
   virtual Tensor grad(size_t output = 0) const = 0;
+  virtual size_t outputs() const = 0;  // how many there are: one for each tensor of a list
   virtual Tensor saved(std::string_view name) const = 0;
   virtual std::vector<std::optional<Tensor>> saved_list(std::string_view name) const = 0;  // of a list of tensors
   virtual bool has(std::string_view name) const = 0;  // whether an optional saved tensor was given
@@ -179,6 +180,8 @@ struct Row final : dispatch::OperatorTraits {
   std::vector<std::string> ignored;             // tensor arguments whose elements are never read (only their geometry)
   bool derives_inplace = true;                  // of Pointwise rows
   bool captured_in_parts = false;               // of Composite rows: it asks what only the user's tensors know
+  bool gives_pieces = false;                    // of Composite rows: views of `self`, with a gradient of all of them
+  bool moves_self = false;                      // of Composite rows: `self` gets another shape
   bool inplace_by_copy = false;                 // of others: the in-place form copies the result into self
   const Row* functional = nullptr;              // of an in-place form: the row that it was derived from
   const dispatch::Operator* functional_op = nullptr;
@@ -191,6 +194,10 @@ struct Row final : dispatch::OperatorTraits {
   bool differentiable() const { return !grads.empty(); }
   const GradRule* grad_of(std::string_view input) const;
 };
+
+// Makes the results of a row that gives pieces, with what autograd keeps of that; without one, the row is taken apart.
+using PieceMaker = void (*)(const Row& row, dispatch::Call& call);
+void set_piece_maker(PieceMaker maker);
 
 // The row of an operator; null for operators that are not in the table (custom ones).
 const Row* row_of(const dispatch::Operator& op);

@@ -93,6 +93,16 @@ class RowBuilder {
     row_->decomposition = dispatch::boxed(std::move(function));
     return std::move(*this);
   }
+  // Of a function that gives `self` another shape: a compiled function calls it as it is.
+  RowBuilder&& moves_self() && {
+    row_->moves_self = true;
+    return std::move(*this);
+  }
+  // Of a function that gives a list of views of `self`: they share one step of backward, whose gradient follows.
+  RowBuilder&& pieces() && {
+    row_->gives_pieces = true;
+    return std::move(*this);
+  }
   RowBuilder&& kernel(std::function<void(const Arguments&, std::span<Tensor>)> cpu,
                       std::function<bool(const Arguments&)> supports = nullptr) && {
     row_->kind = Kind::Opaque;

@@ -1,0 +1,74 @@
+// Views that take the place of what they view: the tensor itself gets another shape, its memory stays.
+#include <tenon/ops/table.h>
+
+namespace tenon::ops {
+namespace {
+
+// `self` becomes what `view` is; autograd says how.
+Tensor take_view(const Tensor& self, const Tensor& view) {
+  static const dispatch::Operator& op = dispatch::find_operator("tenon::take_view_");
+  const dispatch::Value args[] = {dispatch::Value(self), dispatch::Value(view)};
+  return dispatch::call_boxed(op, args)[0].take_tensor();
+}
+
+const Tensor& given(const Tensor& self, const char* op_name) {
+  TENON_CHECK(self.defined(), "[{}] expected a tensor, got an undefined one", op_name);
+  return self;
+}
+
+}  // namespace
+
+OPS(view_inplace) {
+  op("swapaxes(Tensor(a) self, int axis0, int axis1) -> Tensor(a)")
+      .decompose([](const Tensor& self, int64_t axis0, int64_t axis1) {
+        return transpose(given(self, "swapaxes"), axis0, axis1);
+      });
+  op("swapdims(Tensor(a) self, int dim0, int dim1) -> Tensor(a)")
+      .decompose([](const Tensor& self, int64_t dim0, int64_t dim1) {
+        return transpose(given(self, "swapdims"), dim0, dim1);
+      });
+  // Example: x.clone().t_();
+  op("t_(Tensor(a!) self) -> Tensor(a!)")
+      .decompose([](const Tensor& self) { return take_view(self, t(given(self, "t_"))); })
+      .moves_self();
+  // Example: x.clone().transpose_(0, 1);
+  op("transpose_(Tensor(a!) self, int dim0, int dim1) -> Tensor(a!)")
+      .decompose([](const Tensor& self, int64_t dim0, int64_t dim1) {
+        return take_view(self, transpose(given(self, "transpose_"), dim0, dim1));
+      })
+      .moves_self();
+  // Example: x.clone().swapaxes_(0, 1);
+  op("swapaxes_(Tensor(a!) self, int axis0, int axis1) -> Tensor(a!)")
+      .decompose([](const Tensor& self, int64_t axis0, int64_t axis1) {
+        return take_view(self, transpose(given(self, "swapaxes_"), axis0, axis1));
+      })
+      .moves_self();
+  // Example: x.clone().swapdims_(0, 1);
+  op("swapdims_(Tensor(a!) self, int dim0, int dim1) -> Tensor(a!)")
+      .decompose([](const Tensor& self, int64_t dim0, int64_t dim1) {
+        return take_view(self, transpose(given(self, "swapdims_"), dim0, dim1));
+      })
+      .moves_self();
+  // Example: x.clone().squeeze_();
+  op("squeeze_(Tensor(a!) self) -> Tensor(a!)")
+      .decompose([](const Tensor& self) { return take_view(self, squeeze(given(self, "squeeze_"))); })
+      .moves_self();
+  // Example: x.clone().squeeze_(0);
+  op("squeeze_.dim(Tensor(a!) self, int dim) -> Tensor(a!)")
+      .decompose([](const Tensor& self, int64_t dim) { return take_view(self, squeeze(given(self, "squeeze_"), dim)); })
+      .moves_self();
+  // Example: x.clone().unsqueeze_(0);
+  op("unsqueeze_(Tensor(a!) self, int dim) -> Tensor(a!)")
+      .decompose(
+          [](const Tensor& self, int64_t dim) { return take_view(self, unsqueeze(given(self, "unsqueeze_"), dim)); })
+      .moves_self();
+  // Example: x.clone().as_strided_({2, 2}, {1, 2}, 1);
+  op("as_strided_(Tensor(a!) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor(a!)")
+      .decompose([](const Tensor& self, const SymInts& size, const SymInts& stride,
+                    const std::optional<SymInt>& storage_offset) {
+        return take_view(self, as_strided(given(self, "as_strided_"), size, stride, storage_offset));
+      })
+      .moves_self();
+}
+
+}  // namespace tenon::ops
