@@ -298,7 +298,7 @@ void Session::record_call(dispatch::Call& call) {
   }
   if (const ops::Row* row = ops::row_of(call.op); row && row->captured_in_parts) return record_parts(*row, call);
   if (dispatch::has_tag(call.op, dispatch::Tag::inplace_view))
-    throw GraphBreak(fmt::format("{} gives a tensor other memory or another shape", call.op.name()));
+    throw GraphBreak(fmt::format("{} moves a tensor to other memory or another shape", call.op.name()));
   const bool is_row = ops::row_of(call.op) || call.op.is_composite_implicit();
   if (!is_row) {
     if (std::optional<std::string> why = cannot_be_recorded(call.op)) return call_between(std::move(*why), call);

@@ -532,6 +532,8 @@ const Rules& special_rules() {
          return Overrides{{"tensors", std::vector<Tensor>{m.tensor(m.recipe.shape), m.tensor(m.recipe.shape, second),
                                                           m.tensor(m.recipe.shape)}}};
        }},
+      {"swapaxes",
+       [](Maker& m) { return Overrides{{"axis0", m.dim()}, {"axis1", m.rank() > 0 ? int64_t{-1} : int64_t{0}}}; }},
       {"einsum",
        [](Maker& m) {
          std::string letters = std::string("abcdefgh").substr(0, m.recipe.shape.size());

@@ -54,6 +54,13 @@ struct SavedOriginal final : public Counted {
   bool is_very_one = true;
   Edge history;              // from before, if it is not
   bool is_detached = false;  // by detach_()
+
+ protected:
+  // The tensor knows this one weakly: its memory may outlive what it holds.
+  void release_resources() override {
+    tensor = Tensor();
+    history = Edge();
+  }
 };
 // The one thing that nodes which save this tensor hold of it; it must have an AutogradMeta.
 Ref<SavedOriginal> share_original(const Tensor& tensor);

@@ -186,10 +186,8 @@ TEST(Inplace, ViewsMadeWithoutGrad) {
     EXPECT_FALSE(view.requires_grad());
   }
   EXPECT_EQ(error_of([&] { view.mul_(2); }),
-            "[mul_] A view was created in no_grad mode and is being modified inplace with grad mode on: make the view "
-            "outside "
-            "no_grad(), or "
-            "change it inside");
+            "[mul_] A view was created in no_grad mode and is being modified inplace with grad mode enabled: make the "
+            "view and change it both inside the no_grad block, or both outside");
   NoGrad off;
   view.mul_(2);
   expect_near(y, {4, 8});
