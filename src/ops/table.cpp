@@ -110,7 +110,9 @@ RowBuilder::~RowBuilder() noexcept(false) {
                  "{} has no in-place form by copying", row_->schema.str());
     define_inplace_copy(row_);
   }
-  if (row_->kind == Kind::Composite && !row_->differentiable())
+  // Autograd differentiates its parts; one whose results carry no gradient runs as a whole, in as little memory as its
+  // kernels need.
+  if (row_->kind == Kind::Composite && !row_->differentiable() && row_->not_differentiable.empty())
     dispatch::register_composite(defined, dispatch::Composite::Implicit, [row = row_.get()](dispatch::Call& call) {
       dispatch::naming(call, [&] { row->decomposition(call); });
     });
