@@ -6,6 +6,8 @@
 #include "data/shuffle.h"
 #include "support/out_of_memory.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
@@ -80,6 +82,13 @@ class DataLoader::Epoch {
     }
   }
   ~Epoch() {
+    if (workers_are_gone()) {
+      // They cannot be waited for, and what they were at is half done: it is left there.
+      for (std::thread& worker : workers_) new (&worker) std::thread;
+      new (&changed_) std::condition_variable;
+      new (&ready_) decltype(ready_);
+      return;
+    }
     {
       std::lock_guard lock(mutex_);
       stopped_ = true;
@@ -90,7 +99,7 @@ class DataLoader::Epoch {
 
   std::optional<Example> next() {
     if (taken_ == batches_.size()) return std::nullopt;
-    if (workers_.empty()) return make(taken_++);
+    if (workers_.empty() || workers_are_gone()) return make(taken_++);
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return ready_[taken_].has_value(); });
     Ready result = std::move(*ready_[taken_]);
@@ -106,6 +115,9 @@ class DataLoader::Epoch {
     Example batch;
     std::exception_ptr error;
   };
+
+  // In the child of a fork: threads do not come along, and one of them may have held the lock.
+  bool workers_are_gone() const { return getpid() != process_; }
 
   Example make(size_t number) const {
     std::vector<Example> samples;
@@ -135,6 +147,7 @@ class DataLoader::Epoch {
   DatasetRef dataset_;
   std::vector<std::vector<size_t>> batches_;
   size_t ahead_;
+  const pid_t process_ = getpid();
   std::mutex mutex_;
   std::condition_variable changed_;
   size_t started_ = 0, taken_ = 0;  // by the workers, and by the loop

@@ -79,14 +79,17 @@ OPS(composite) {
         Tensor total = sum(without_nan(self), dim, keepdim, dtype);
         return total / sum(logical_not(isnan(self)), dim, keepdim).to(total.dtype());
       });
-  op("count_nonzero.dim_IntList(Tensor self, int[] dim) -> Tensor").decompose([](const Tensor& self, const Ints& dim) {
-    return sum(defined(self, "count_nonzero") != 0, OptionalInts(dim), false);
-  });
+  op("count_nonzero.dim_IntList(Tensor self, int[] dim) -> Tensor")
+      .decompose([](const Tensor& self, const Ints& dim) {
+        return sum(defined(self, "count_nonzero") != 0, OptionalInts(dim), false);
+      })
+      .not_differentiable("result");
   op("count_nonzero(Tensor self, int? dim=None) -> Tensor")
       .decompose([](const Tensor& self, std::optional<int64_t> dim) {
         Tensor found = defined(self, "count_nonzero") != 0;
         return dim ? sum(found, OptionalInts(Ints{*dim}), false) : sum(found);
-      });
+      })
+      .not_differentiable("result");
   op("one_hot(Tensor self, int num_classes=-1) -> Tensor").decompose(classes_as_ones);
   op("masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor").decompose(scattered_by_mask).with_inplace();
   op("squeeze.dims(Tensor(a) self, int[] dim) -> Tensor(a)").decompose(squeezed);

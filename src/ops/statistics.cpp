@@ -242,11 +242,13 @@ OPS(extremum) {
   op("argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor")
       .decompose([](const Tensor& self, std::optional<int64_t> dim, bool keepdim) {
         return arg_extremum(self, dim, keepdim, true, "argmax");
-      });
+      })
+      .not_differentiable("result");
   op("argmin(Tensor self, int? dim=None, bool keepdim=False) -> Tensor")
       .decompose([](const Tensor& self, std::optional<int64_t> dim, bool keepdim) {
         return arg_extremum(self, dim, keepdim, false, "argmin");
-      });
+      })
+      .not_differentiable("result");
   op("max.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)")
       .decompose([](const Tensor& self, int64_t dim, bool keepdim) {
         return extremum_with_place(self, dim, keepdim, true, "max");

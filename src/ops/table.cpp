@@ -113,7 +113,10 @@ RowBuilder::~RowBuilder() noexcept(false) {
                  "{} has no in-place form by copying", row_->schema.str());
     define_inplace_copy(row_);
   }
-  if (row_->kind == Kind::Composite && (!row_->differentiable() || row_->gives_pieces))
+  // Autograd differentiates its parts; one whose results carry no gradient runs as a whole, in as little memory as its
+  // kernels need.
+  bool is_taken_apart = !row_->differentiable() && row_->not_differentiable.empty();
+  if (row_->kind == Kind::Composite && (is_taken_apart || row_->gives_pieces))
     dispatch::register_composite(defined, dispatch::Composite::Implicit, [row = row_.get()](dispatch::Call& call) {
       PieceMaker maker = row->gives_pieces ? piece_maker.load(std::memory_order_relaxed) : nullptr;
       dispatch::naming(call, [&] { maker ? maker(*row, call) : row->decomposition(call); });

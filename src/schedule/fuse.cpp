@@ -1,6 +1,7 @@
 #include "cpu/choose.h"
 #include "in_place.h"
 #include "lowering.h"
+#include "survey.h"
 #include "work.h"
 
 #include <tenon/ops/strided.h>
@@ -8,6 +9,7 @@
 
 #include <algorithm>
 #include <set>
+#include <unordered_set>
 
 namespace tenon::schedule {
 
@@ -61,11 +63,18 @@ bool needs_memory(const Schedule& schedule, ValueId view) {
   return state.source != state.base || !ops::dense_order(viewed.sym_sizes(), viewed.sym_strides());
 }
 
+Schedule::Schedule(const Graph& source, const Options& chosen, std::vector<Update> updated)
+    : graph(source), options(chosen), updates(std::move(updated)) {
+  for (size_t update = 0; update < updates.size(); ++update)
+    for (size_t write = 0; write < updates[update].writes.size(); ++write)
+      places_.try_emplace(updates[update].writes[write].value, update, write);
+}
+
 std::optional<Schedule::Place> Schedule::place_of(ValueId root) const {
-  for (const Update& update : updates)
-    for (const Write& write : update.writes)
-      if (write.value == root) return Place{update.input, &write.place};
-  return std::nullopt;
+  auto found = places_.find(root);
+  if (found == places_.end()) return std::nullopt;
+  const auto [update, write] = found->second;
+  return Place{updates[update].input, &updates[update].writes[write].place};
 }
 
 bool Schedule::is_written_by(const Group& group, ValueId input) const {
@@ -81,13 +90,14 @@ constexpr size_t kMaxRoots = 24;  // of one kernel: more would spill registers a
 // Of one element of a kernel, in instructions: beside so much work another trip through memory is nothing, and LLVM's
 // time grows faster than the kernel.
 constexpr int kMaxWork = 320;
+// Steps that a root is held against in vain before it becomes a step of its own. Of values that all fit in nowhere,
+// each would else be tried with every one before it.
+constexpr int kMostRefusals = 16;
 
 class Fuser {
  public:
   Fuser(const Graph& graph, const Options& options, std::vector<Update> updates)
-      : schedule_(graph, options), graph_(graph), users_(graph::users_of(graph)) {
-    schedule_.updates = std::move(updates);
-  }
+      : schedule_(graph, options, std::move(updates)), graph_(graph), users_(graph::users_of(graph)) {}
 
   Schedule run() {
     describe_values();
@@ -118,15 +128,22 @@ class Fuser {
     }
   }
 
-  // Readers of a value, views looked through.
-  int count_readers(ValueId id) const {
+  // Whether a value has several readers, views looked through.
+  bool is_read_again(ValueId id) const {
     int count = 0;
-    for (int32_t at : users_[static_cast<size_t>(id)]) {
-      const Node& user = graph_.nodes[static_cast<size_t>(at)];
-      const ops::Row* row = &row_for(*user.op);
-      count += row->kind == ops::Kind::View ? count_readers(user.outputs[0]) : 1;
+    std::vector<ValueId> seen_through{id};
+    while (!seen_through.empty()) {
+      const ValueId at = seen_through.back();
+      seen_through.pop_back();
+      for (int32_t user : users_[static_cast<size_t>(at)]) {
+        const Node& node = graph_.nodes[static_cast<size_t>(user)];
+        if (row_for(*node.op).kind == ops::Kind::View)
+          seen_through.push_back(node.outputs[0]);
+        else if (++count > 1)
+          return true;
+      }
     }
-    return count;
+    return false;
   }
 
   // Recomputing it costs no more than reading it.
@@ -148,7 +165,10 @@ class Fuser {
 
   void choose_roots() {
     for (const graph::Argument& output : graph_.outputs)
-      graph::each_reference(output, [&](ValueId id) { make_root(id); });
+      graph::each_reference(output, [&](ValueId id) {
+        make_root(id);
+        outputs_.insert(schedule_.state(id).base);
+      });
     for (const Update& update : schedule_.updates) {
       for (const Write& write : update.writes) make_root(write.value);
       if (update.result == graph::kNoValue) continue;
@@ -162,7 +182,7 @@ class Fuser {
       for (ValueId id : node.outputs) {
         if (needs_memory(schedule_, id)) make_root(id);
         if (opaque || row->kind == ops::Kind::Reduction || !schedule_.options.fuse ||
-            (row->kind != ops::Kind::View && count_readers(id) > 1 && !is_trivial(id)))
+            (row->kind != ops::Kind::View && is_read_again(id) && !is_trivial(id)))
           make_root(id);
       }
     }
@@ -254,20 +274,27 @@ class Fuser {
   // Writes that nobody waits for come last: by then all has been read that they write over. Of several, an input that
   // another one's writes read comes after that one.
   void place_last_writes() {
-    std::vector<const Update*> left;
-    for (const Update& update : schedule_.updates)
-      if (update.result == graph::kNoValue) left.push_back(&update);
+    struct Left {
+      const Update* update;
+      std::set<ValueId> reads;  // inputs of others
+    };
+    std::vector<Left> left;
+    std::map<ValueId, int> readers;  // of an input, among those left
+    for (const Update& update : schedule_.updates) {
+      if (update.result != graph::kNoValue) continue;
+      Left& one = left.emplace_back(Left{&update, {}});
+      std::set<ValueId> seen;
+      for (const Write& write : update.writes) collect_inputs(write.value, one.reads, seen);
+      one.reads.erase(update.input);
+      for (ValueId read : one.reads) ++readers[read];
+    }
     while (!left.empty()) {
-      auto unread = std::find_if(left.begin(), left.end(), [&](const Update* one) {
-        return std::none_of(left.begin(), left.end(), [&](const Update* other) {
-          std::set<ValueId> inputs, seen;
-          for (const Write& write : other->writes) collect_inputs(write.value, inputs, seen);
-          return other != one && inputs.contains(one->input);
-        });
-      });
-      if (unread == left.end()) unread = left.begin();
-      place_update((*unread)->input, (*unread)->writes.back().value);
-      left.erase(unread);
+      auto next =
+          std::find_if(left.begin(), left.end(), [&](const Left& one) { return readers[one.update->input] == 0; });
+      if (next == left.end()) next = left.begin();
+      place_update(next->update->input, next->update->writes.back().value);
+      for (ValueId read : next->reads) --readers[read];
+      left.erase(next);
     }
   }
 
@@ -281,18 +308,22 @@ class Fuser {
 
   // The first step that may write there: reads of what was there before, and earlier writes, come first.
   int free_to_write(ValueId input) const {
-    int step = last_write_to(input) + 1;
-    for (size_t at = 0; at < schedule_.groups.size(); ++at) {
-      const Group& group = schedule_.groups[at];
-      std::set<ValueId> inputs, seen;
-      // A group that reads it may write it as well, if it is the one kernel that can (`fits`).
-      if (group.call)
-        graph::each_reference(*group.call, [&](ValueId read) { inputs.insert(schedule_.state(read).base); });
-      else
-        for (ValueId root : group.roots) collect_inputs(root, inputs, seen);
-      if (inputs.contains(input)) step = std::max(step, static_cast<int>(at) + (group.call ? 1 : 0));
+    auto read = last_read_.find(input);
+    return std::max(last_write_to(input) + 1, read == last_read_.end() ? 0 : read->second);
+  }
+
+  // A group that reads an input may write it as well, if it is the one kernel that can (`fits`); a call may not.
+  void note_reads(const Group& group, ValueId root, int step) {
+    if (schedule_.updates.empty()) return;
+    std::set<ValueId> inputs, seen;
+    if (group.call)
+      graph::each_reference(*group.call, [&](ValueId read) { inputs.insert(schedule_.state(read).base); });
+    else
+      collect_inputs(root, inputs, seen);
+    for (ValueId input : inputs) {
+      int& last = last_read_.try_emplace(input, 0).first->second;
+      last = std::max(last, step + (group.call ? 1 : 0));
     }
-    return step;
   }
 
   void collect_inputs(ValueId id, std::set<ValueId>& inputs, std::set<ValueId>& seen) const {
@@ -318,7 +349,7 @@ class Fuser {
     ValueId result = node.outputs.empty() ? graph::kNoValue : node.outputs[0];
     const auto& name = node.op->schema().name;
     if (schedule_.options.fuse && (name == "addmm" || name == "mm") &&
-        users_[static_cast<size_t>(result)].size() == 1 && !is_output(result)) {
+        users_[static_cast<size_t>(result)].size() == 1 && !outputs_.contains(result)) {
       const Node& user = graph_.nodes[static_cast<size_t>(users_[static_cast<size_t>(result)][0])];
       if (user.op->schema().name == "relu") {
         group.relu = true;
@@ -330,6 +361,7 @@ class Fuser {
     for (ValueId id : group.roots) schedule_.state(id).step = static_cast<int>(schedule_.groups.size());
     for (const graph::Binding& binding : node.binds)
       symbol_step_[binding.symbol] = static_cast<int>(schedule_.groups.size());
+    note_reads(group, result, static_cast<int>(schedule_.groups.size()));
     schedule_.groups.push_back(std::move(group));
   }
 
@@ -349,13 +381,6 @@ class Fuser {
         }
     }
     return step;
-  }
-
-  bool is_output(ValueId id) const {
-    bool found = false;
-    for (const graph::Argument& output : graph_.outputs)
-      graph::each_reference(output, [&](ValueId each) { found |= schedule_.state(each).base == id; });
-    return found;
   }
 
   Group group_of(ValueId id) const {
@@ -380,13 +405,16 @@ class Fuser {
   // The group with the root added, if their iteration spaces fit.
   static std::optional<Group> join(const Group& group, const Group& single) {
     if (group.call || group.roots.size() >= kMaxRoots) return std::nullopt;
-    Group joined = group;
-    joined.roots.push_back(single.roots[0]);
-    if (group.domain == single.domain) {
-      if (!single.has_reduction() || single.reduced == group.reduced) return joined;
-      if (group.has_reduction()) return std::nullopt;
-      joined.reduced = single.reduced;
+    auto with_root = [&](const std::vector<bool>& reduced) {
+      Group joined = group;
+      joined.roots.push_back(single.roots[0]);
+      joined.reduced = reduced;
       return joined;
+    };
+    if (group.domain == single.domain) {
+      if (!single.has_reduction() || single.reduced == group.reduced) return with_root(group.reduced);
+      if (group.has_reduction()) return std::nullopt;
+      return with_root(single.reduced);
     }
     if (!group.has_reduction() || single.has_reduction()) return std::nullopt;
     // A pointwise root over what the reduction leaves: the kept dimensions, with or without ones in place of the
@@ -396,22 +424,44 @@ class Fuser {
       if (!group.reduced[dim]) kept.push_back(group.domain[dim]);
       with_ones.push_back(group.reduced[dim] ? group.domain[dim].pool().constant(1) : group.domain[dim]);
     }
-    if (single.domain == kept || single.domain == with_ones) return joined;
+    if (single.domain == kept || single.domain == with_ones) return with_root(group.reduced);
     return std::nullopt;
   }
 
+  // The survey of a step's group with a root added. The one that grew last is kept: it is likely to grow again.
+  Survey& survey(int step, const Group& joined) {
+    if (growing_ && growing_step_ == step) {
+      // What throws leaves nothing to go on with.
+      std::unique_ptr<Survey> before = std::move(growing_);
+      if (before->grow(joined)) growing_ = std::move(before);
+    } else {
+      growing_.reset();
+    }
+    if (!growing_) growing_ = std::make_unique<Survey>(schedule_, joined);
+    growing_step_ = step;
+    return *growing_;
+  }
+
   // Whether one loop nest can compute them all, and would not be slower than two.
-  Decision fits(const Group& joined, const Group& group, const Group& single) const {
+  Decision fits(int step, const Group& joined, const Group& single) {
     try {
-      const Nest nest = make_nest(schedule_, joined);
-      for (const Update& update : schedule_.updates)
-        if (Decision alike = reads_where_it_writes(nest, update.input); !alike) return alike;
+      const Survey& seen = survey(step, joined);
+      // Of a kernel that writes to an input, what it reads there matters.
+      if (std::any_of(joined.roots.begin(), joined.roots.end(), [&](ValueId id) { return schedule_.place_of(id); })) {
+        const Nest nest = make_nest(schedule_, joined);
+        for (const Update& update : schedule_.updates)
+          if (Decision alike = reads_where_it_writes(nest, update.input); !alike) return alike;
+      }
       int work = 0;
-      for (const Stage& stage : nest.stages) work += stage.work;
+      for (const Stage& stage : seen.stages()) work += stage.work;
       if (work > kMaxWork) return Decision::forbid("{} instructions for an element: at most {}", work, kMaxWork);
+      if (std::optional<Nest> outline = seen.outline(); outline && !cpu::may_lack_threads(*outline))
+        return Decision::allow();
+      const Nest nest = make_nest(schedule_, joined);
       if (!cpu::may_lack_threads(nest)) return Decision::allow();
       const double together = cpu::cost(nest, cpu::choose(nest)).total();
-      const Nest first = make_nest(schedule_, group), second = make_nest(schedule_, single);
+      const Nest first = make_nest(schedule_, schedule_.groups[static_cast<size_t>(step)]),
+                 second = make_nest(schedule_, single);
       const double apart =
           cpu::cost(first, cpu::choose(first)).total() + cpu::cost(second, cpu::choose(second)).total();
       if (together <= apart) return Decision::allow();
@@ -430,21 +480,26 @@ class Fuser {
     for (ValueId read : reads) earliest = std::max(earliest, schedule_.state(read).step);
     if (std::optional<Schedule::Place> written = schedule_.place_of(id))
       earliest = std::max(earliest, free_to_write(written->input));
+    int refused = 0;
     if (schedule_.options.fuse)
-      for (int at = static_cast<int>(schedule_.groups.size()) - 1; at >= earliest; --at) {
+      for (int at = static_cast<int>(schedule_.groups.size()) - 1; at >= earliest && refused < kMostRefusals; --at) {
         std::optional<Group> joined = join(schedule_.groups[static_cast<size_t>(at)], single);
         if (!joined) continue;
         schedule_.state(id).step = at;
-        Decision decision = fits(*joined, schedule_.groups[static_cast<size_t>(at)], single);
+        Decision decision = fits(at, *joined, single);
         if (decision) {
           schedule_.groups[static_cast<size_t>(at)] = std::move(*joined);
+          note_reads(single, id, at);
           return;
         }
+        ++refused;
+        growing_.reset();
         TENON_LOG(Fusion, "%{} not fused with step {}: {}", graph_.values[static_cast<size_t>(id)].name, at,
                   decision.why());
         schedule_.refusals.push_back(std::move(decision));
       }
     schedule_.state(id).step = static_cast<int>(schedule_.groups.size());
+    note_reads(single, id, schedule_.state(id).step);
     schedule_.groups.push_back(std::move(single));
   }
 
@@ -478,8 +533,12 @@ class Fuser {
   Schedule schedule_;
   const Graph& graph_;
   std::vector<std::vector<int32_t>> users_;
+  std::unordered_set<ValueId> outputs_;           // what the results show
   std::unordered_map<int32_t, int> symbol_step_;  // unbacked symbols: the step that binds them
+  std::unordered_map<ValueId, int> last_read_;    // inputs that somebody writes: the first step that may
   std::vector<int> work_;                         // by value: what an element takes, from the roots on
+  std::unique_ptr<Survey> growing_;               // of the step that a root was put into last
+  int growing_step_ = -1;
 };
 
 }  // namespace

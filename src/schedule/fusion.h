@@ -66,7 +66,7 @@ struct Schedule {
   std::vector<Decision> refusals;  // why roots were not fused
   std::vector<Update> updates;     // inputs that are written in place
 
-  explicit Schedule(const Graph& source, const Options& chosen) : graph(source), options(chosen) {}
+  Schedule(const Graph& source, const Options& chosen, std::vector<Update> updated = {});
   ValueState& state(ValueId id) { return values[static_cast<size_t>(id)]; }
   const ValueState& state(ValueId id) const { return values[static_cast<size_t>(id)]; }
   bool is_input(ValueId id) const { return state(id).node == nullptr; }
@@ -78,6 +78,9 @@ struct Schedule {
   std::optional<Place> place_of(ValueId root) const;
   // Whether the group stores into the memory of this input.
   bool is_written_by(const Group& group, ValueId input) const;
+
+ private:
+  std::unordered_map<ValueId, std::pair<size_t, size_t>> places_;  // root → its update, its write
 };
 
 // Takes out operators that change nothing.

@@ -1,5 +1,5 @@
 // From values of a graph to lanes of a kernel: what an element of a value is, and where it lies in memory. It opens no
-// loops by itself: whoever writes the loops (the survey of nest.cpp, emit.cpp) sets the coordinates and asks.
+// loops by itself: whoever writes the loops (survey.cpp, emit.cpp) sets the coordinates and asks.
 #pragma once
 
 #include "fusion.h"

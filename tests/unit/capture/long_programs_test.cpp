@@ -66,6 +66,52 @@ TEST(LongPrograms, twenty_thousand_operators) {
   check([](Tensor x) { return mm(x, x); });
 }
 
+// Roots that were lowered to see whether they fit together, for each operator. A bar without a clock: whatever a
+// program looks like, it must not grow with it.
+template <typename F>
+double surveys_per_operator(F step, int operators) {
+  auto f = compile(
+      [&](Tensor x) {
+        for (int at = 0; at < operators; ++at) x = step(x, at);
+        return x;
+      },
+      {.fullgraph = true});
+  int64_t before = counter("roots_surveyed").value();
+  f(full({4, 4}, 0.01));
+  return static_cast<double>(counter("roots_surveyed").value() - before) / operators;
+}
+
+TEST(LongPrograms, how_often_values_are_held_against_others_does_not_grow) {
+  auto sums = [](Tensor x, int) { return x - x.sum(1, true); };
+  auto scaled = [](Tensor x, int) { return x * 1.001 + 0.01; };
+  EXPECT_LE(surveys_per_operator(sums, 100), 6);
+  EXPECT_LE(surveys_per_operator(sums, 2'000), 6);
+  EXPECT_LE(surveys_per_operator(scaled, 5'000), 1);
+}
+
+TEST(LongPrograms, nor_in_wide_ones) {
+  // Each takes half of a kernel's work, so that no three of them fit together.
+  auto wide = [](int count) {
+    auto f = compile(
+        [count](Tensor x) {
+          std::vector<Tensor> results;
+          for (int at = 0; at < count; ++at) {
+            Tensor y = x + at;
+            for (int times = 0; times < 10; ++times) y = y.sin();
+            results.push_back(y);
+          }
+          return results;
+        },
+        {.fullgraph = true});
+    int64_t before = counter("roots_surveyed").value();
+    f(full({4, 4}, 0.01));
+    return static_cast<double>(counter("roots_surveyed").value() - before) / count;
+  };
+  const double few = wide(60), many = wide(240);
+  EXPECT_LE(many, 1.5 * few);
+  EXPECT_LE(many, 64);
+}
+
 // As a tree it would have more parts than memory holds.
 TEST(LongPrograms, numbers_whose_parts_are_shared) {
   auto function = [](Tensor x) {

@@ -4,6 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
 #include <atomic>
 #include <set>
 #include <thread>
@@ -58,6 +62,25 @@ TEST(DataLoader, TheOrderDependsOnSeedAndEpochAlone) {
   EXPECT_EQ(epoch(again), seen[0][1]);
   // The same on every machine.
   EXPECT_EQ(RandomSampler(6, 1).order(0), (std::vector<size_t>{0, 3, 5, 1, 2, 4}));
+}
+
+// Threads do not come along: the child makes by itself what they would have made.
+TEST(DataLoader, GoesOnInTheChildOfAFork) {
+  DataLoader loader(numbers(40), {.batch_size = 2, .workers = 2, .prefetch = 2});
+  std::vector<double> seen;
+  pid_t child = -1;
+  for (const Example& batch : loader) {
+    for (double each : values(batch.target)) seen.push_back(each);
+    if (seen.size() == 10) child = fork();
+  }
+  const bool right = seen.size() == 40 && std::is_sorted(seen.begin(), seen.end());
+  if (child == 0) _exit(right ? 0 : 1);
+  ASSERT_GT(child, 0);
+  EXPECT_TRUE(right);
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  EXPECT_EQ(status, 0);
 }
 
 struct Slow : Dataset {
