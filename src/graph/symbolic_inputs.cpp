@@ -107,6 +107,8 @@ Tensor SymbolicInputs::add(const Tensor& real, std::span<const DimPolicy> dims, 
       } else {
         stride = env_->create_number(strides[dim], fmt::format("stride of {} at dim {}", name, dim));
         set_source(stride.expr(), {SymbolSource::Kind::Stride, input, static_cast<int32_t>(dim)});
+        // Strides of 0 and 1 mean something: elements that are one, elements that lie together.
+        if (strides[dim] > 1 && sizes[dim] != 1) (void)bool(stride > 1);
       }
     }
     sym_strides[dim] = stride;

@@ -29,6 +29,22 @@ TEST_P(FewRecompiles, a_stride_that_changes_becomes_a_symbol) {
   EXPECT_EQ(f.compile_count(), 2);
 }
 
+// How a result lies in memory depends on strides of 0: one that is a symbol never comes to that.
+TEST_P(FewRecompiles, a_stride_of_0_is_no_value_of_a_symbol) {
+  CompileOptions dynamic = options();
+  dynamic.dynamic = Dynamic::On;
+  auto f = compile([](Tensor x) { return pow(x, 3) + 1; }, dynamic);
+  Tensor memory = randn({200});
+  for (const auto& [rows, columns] : {std::pair{2, 11}, {0, 1}, {11, 2}, {1, 0}, {0, 0}, {9, 1}, {2, 11}}) {
+    Tensor x = memory.as_strided({5, 9}, {rows, columns}), fresh = x * x * x + 1;
+    EXPECT_TRUE(same_bits(f(x), fresh));
+    std::vector<int64_t> expected(fresh.strides().begin(), fresh.strides().end());
+    for (const Tensor& found : {f(x), pow(x, 3) + 1})
+      EXPECT_EQ(std::vector<int64_t>(found.strides().begin(), found.strides().end()), expected)
+          << rows << " " << columns;
+  }
+}
+
 TEST_P(FewRecompiles, storage_offsets_are_not_asked_for) {
   auto f = compile([](Tensor x) { return x + 1; }, options());
   Tensor memory = randn({40});
