@@ -1,4 +1,5 @@
 #include "functional_form.h"
+#include "support/at_fork.h"
 
 #include <tenon/dispatch/registration.h>
 #include <tenon/generated/ops.h>
@@ -84,7 +85,7 @@ template <typename Which>
 dispatch::OperatorRef form_made_by(const dispatch::Operator& op, schema::Schema (*schema)(const schema::Schema&),
                                    void (*run)(const dispatch::Operator&, dispatch::Call&)) {
   struct Form {
-    std::mutex mutex;
+    support::ForkSafe<std::mutex> mutex;
     WeakRef<dispatch::Operator> op;
     Which* which = nullptr;
   };

@@ -82,17 +82,32 @@ std::vector<bool> State::reached_from(const std::vector<bool>& given, std::span<
   return reached;
 }
 
-State::Backward& State::backward(const std::vector<bool>& given, std::span<const int64_t> symbols) {
+State::Backward* State::known_backward(const std::vector<bool>& given) {
   std::lock_guard lock(mutex_);
-  if (auto found = backward_.find(given); found != backward_.end()) return *found->second;
-  auto made = std::make_unique<Backward>();  // kept once it is whole
+  auto found = backward_.find(given);
+  return found == backward_.end() ? nullptr : found->second.get();
+}
+
+State::Backward& State::backward(const std::vector<bool>& given, std::span<const int64_t> symbols) {
+  if (Backward* there = known_backward(given)) return *there;
+  support::Undivided made_whole;
+  std::lock_guard one_at_a_time(making_);
+  if (Backward* there = known_backward(given)) return *there;
+  std::unique_ptr<Backward> made = make_backward(given, symbols);
+  std::lock_guard lock(mutex_);
+  return *backward_.emplace(given, std::move(made)).first->second;
+}
+
+std::unique_ptr<State::Backward> State::make_backward(const std::vector<bool>& given,
+                                                      std::span<const int64_t> symbols) const {
+  auto made = std::make_unique<Backward>();
   bool all = std::find(given.begin(), given.end(), false) == given.end();
   if (all) {
     made->graph = std::make_shared<graph::Graph>(parts.backward);
     made->read.assign(parts.saved.size(), true);
     made->reached.assign(joint.gradients.size(), true);
     for (int32_t draw = joint.forward_draws; draw < joint.draws; ++draw) made->draws.push_back(draw);
-    return *backward_.emplace(given, std::move(made)).first->second;
+    return made;
   }
   graph::Graph graph = without_tangents(parts.backward, parts.saved.size(), given, reached_from(given, symbols));
   std::vector<graph::Argument> outputs;
@@ -108,7 +123,7 @@ State::Backward& State::backward(const std::vector<bool>& given, std::span<const
     if (node.draw >= joint.forward_draws) made->draws.push_back(node.draw);
   TENON_LOG(Graph, "backward of some results:\n{}", graph::to_string(graph));
   made->graph = std::make_shared<graph::Graph>(std::move(graph));
-  return *backward_.emplace(given, std::move(made)).first->second;
+  return made;
 }
 
 std::shared_ptr<GraphFunction> State::compiled(Backward& backward, std::span<const int64_t> symbols) {

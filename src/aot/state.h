@@ -42,8 +42,11 @@ struct State {
   // By gradient: whether eager computes one, be it zeros, if these tangents have a value.
   std::vector<bool> reached_from(const std::vector<bool>& given, std::span<const int64_t> symbols) const;
   bool are_places_kept(const sym::EnvCopy& copy) const;
+  Backward* known_backward(const std::vector<bool>& given);
+  std::unique_ptr<Backward> make_backward(const std::vector<bool>& given, std::span<const int64_t> symbols) const;
 
-  std::mutex mutex_;
+  support::ForkSafe<std::mutex> mutex_;                              // of the maps
+  std::mutex making_;                                                // one backward at a time, inside of `Undivided`
   std::map<std::vector<bool>, std::unique_ptr<Backward>> backward_;  // by which tangents are given
   std::map<std::pair<GradientLevel, bool>, std::unique_ptr<Variants<State>>> orders_;
 };

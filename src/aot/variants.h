@@ -4,6 +4,9 @@
 // call uses the first whose conditions hold for it, or makes another with its own sizes for hints.
 #pragma once
 
+#include "support/at_fork.h"
+#include "support/undivided.h"
+
 #include <tenon/graph/graph.h>
 #include <tenon/support/log.h>
 
@@ -23,9 +26,10 @@ class Variants {
   template <typename Make, typename Otherwise>
   Ref find(const sym::EnvSnapshot& known, const graph::Graph& graph, bool again, std::span<const int64_t> symbols,
            Make&& make, Otherwise&& otherwise) {
-    std::lock_guard lock(mutex_);
-    for (const Variant& variant : variants_)
-      if (holds(variant, symbols)) return variant.made;
+    if (Ref there = look(symbols)) return there;
+    support::Undivided made_whole;
+    std::lock_guard one_at_a_time(making_);
+    if (Ref there = look(symbols)) return there;
     if (variants_.size() >= kMost) {
       if (!past_limit_)
         TENON_LOG(Recompiles,
@@ -39,6 +43,7 @@ class Variants {
     std::vector<sym::Expr> conditions = copy.conditions();
     made.count = conditions.size();
     made.conditions = sym::ExprProgram(conditions);
+    std::lock_guard lock(mutex_);
     variants_.push_back(std::move(made));
     return variants_.back().made;
   }
@@ -74,7 +79,15 @@ class Variants {
     return true;
   }
 
-  std::mutex mutex_;
+  Ref look(std::span<const int64_t> symbols) {
+    std::lock_guard lock(mutex_);
+    for (const Variant& variant : variants_)
+      if (holds(variant, symbols)) return variant.made;
+    return nullptr;
+  }
+
+  support::ForkSafe<std::mutex> mutex_;  // of the list
+  std::mutex making_;                    // one at a time, inside of `Undivided`
   std::vector<Variant> variants_;
   bool past_limit_ = false;
 };

@@ -2,6 +2,7 @@
 #include "core/erased.h"
 #include "support/out_of_memory.h"
 #include "support/reworded.h"
+#include "support/undivided.h"
 
 #include <tenon/autograd/forward_ad.h>
 #include <tenon/autograd/grad_mode.h>
@@ -209,6 +210,7 @@ std::vector<Value> CompiledFunction::State::go_on(SegmentRef segment, std::vecto
 
 std::vector<Value> CompiledFunction::State::capture_from(std::vector<SegmentRef> path, const Siblings* level,
                                                          Frame& frame, std::span<const Value> numbers, Body body) {
+  support::Undivided captured_whole;
   UnderWay under_way(*this);
   std::unique_lock one_at_a_time(compile_mutex, std::defer_lock);
   if (options.eager_while_compiling && path.empty()) {
@@ -303,6 +305,7 @@ int64_t CompiledFunction::compile_count() const {
 }
 
 void CompiledFunction::reset() {
+  support::Undivided changed_whole;
   std::lock_guard no_capture(state_->compile_mutex);
   std::unique_lock lock(state_->tree_mutex);
   state_->roots.segments.clear();
@@ -329,6 +332,7 @@ void CompiledFunction::State::each_segment(const std::function<void(const Segmen
 }
 
 void CompiledFunction::refresh() {
+  support::Undivided changed_whole;
   std::unique_lock lock(state_->tree_mutex);
   state_->each_segment([](const Segment& segment) {
     if (segment.frozen) segment.frozen->refresh();
@@ -337,6 +341,7 @@ void CompiledFunction::refresh() {
 
 void CompiledFunction::update(std::span<const std::pair<std::string, Tensor>> tensors) {
   // Calls that look for a segment wait, and so do captures: they read all cells before or after this.
+  support::Undivided changed_whole;
   std::lock_guard no_capture(state_->compile_mutex);
   std::unique_lock lock(state_->tree_mutex);
   std::map<std::string, std::set<CellState*>> known;

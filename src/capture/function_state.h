@@ -2,6 +2,7 @@
 #pragma once
 
 #include "session.h"
+#include "support/at_fork.h"
 
 #include <tenon/capture/compile.h>
 
@@ -18,13 +19,14 @@ struct CompiledFunction::State {
   using Value = dispatch::Value;
 
   CompileOptions options;
-  mutable std::shared_mutex tree_mutex;  // guards `roots`, all children, and what follows
+  mutable support::ForkSafe<std::shared_mutex> tree_mutex;  // guards `roots`, all children, and what follows
   Siblings roots;
   std::vector<Reason> recompiles;
   std::vector<std::string> breaks;
   int64_t compiles = 0;
-  bool gave_up = false;                // past the recompile limit
-  std::recursive_mutex compile_mutex;  // one capture at a time; a disabled function may call its caller
+  bool gave_up = false;  // past the recompile limit
+  // One capture at a time; a disabled function may call its caller. For long only inside of `Undivided`.
+  support::ForkSafe<std::recursive_mutex> compile_mutex;
   // A function may be destroyed in the middle of its capture: by itself, or by an `exit` that it calls, after which
   // other static objects still compute inside of that capture. The capture then owns what it works on.
   std::atomic<int> captures{0};

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "run.h"
+#include "support/at_fork.h"
 
 #include <tenon/capture/compiled_function.h>
 #include <tenon/compiled_autograd/enable.h>
@@ -22,7 +23,7 @@ class Cache {
  private:
   // Walks that are alike. What changes from one to the next is a symbol.
   struct Entry {
-    std::mutex mutex;  // guards what follows, not the function
+    support::ForkSafe<std::mutex> mutex;  // guards what follows, not the function
     std::vector<Description::Number> last;
     std::vector<bool> changes;  // by number
     int64_t generation = 0;     // counts changes of `changes`
@@ -44,7 +45,7 @@ class Cache {
   std::vector<Tensor> call(Entry& entry, Run& run, bool verbose, bool gives_up);
 
   Options options_;
-  std::mutex mutex_;
+  support::ForkSafe<std::mutex> mutex_;
   std::unordered_map<std::string, std::shared_ptr<Entry>> entries_;
   Prefix prefixes_;
 };

@@ -2,6 +2,7 @@
 #include <tenon/support/log.h>
 
 #include "cache.h"
+#include "support/at_fork.h"
 #include "support/out_of_memory.h"
 
 #include <cstdlib>
@@ -20,9 +21,10 @@ class Caches {
     return cache;
   }
   void reset() {
+    decltype(caches_) gone;  // kernels are unloaded without the lock
     std::lock_guard lock(mutex_);
     ++generation_;
-    caches_.clear();
+    gone.swap(caches_);
   }
   uint64_t generation() const { return generation_.load(std::memory_order_relaxed); }
 
@@ -32,7 +34,7 @@ class Caches {
   }
 
  private:
-  std::mutex mutex_;
+  support::ForkSafe<std::mutex> mutex_;
   std::atomic<uint64_t> generation_{0};
   std::map<std::tuple<std::string, uint64_t, bool, Dynamic, bool>, std::shared_ptr<Cache>> caches_;
 };

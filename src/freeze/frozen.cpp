@@ -1,6 +1,7 @@
 #include "frozen.h"
 
 #include "core/erased.h"
+#include "support/undivided.h"
 
 #include <tenon/support/counters.h>
 #include <tenon/support/hash.h>
@@ -73,6 +74,7 @@ ConstantsRef Frozen::fold(std::span<const Tensor> inputs, std::span<const int64_
   for (int32_t each : parameters_)
     TENON_ASSERT(inputs[static_cast<size_t>(each)].defined(), "%{} is left out, and something has changed",
                  split_.names[static_cast<size_t>(each)]);
+  support::Undivided changed_whole;
   std::lock_guard one_at_a_time(folding_);
   ConstantsRef before = current();
   if (before && fits(*before, inputs)) return before;
@@ -134,6 +136,7 @@ std::vector<Value> Frozen::run(std::span<const Tensor> inputs, std::span<const i
 }
 
 void Frozen::refresh() {
+  support::Undivided changed_whole;
   std::lock_guard one_at_a_time(folding_);
   std::lock_guard lock(mutex_);
   if (!constants_) return;
@@ -145,6 +148,7 @@ void Frozen::refresh() {
 }
 
 void Frozen::give_up(std::span<const Tensor> inputs, std::span<const Tensor> erased) {
+  support::Undivided changed_whole;
   std::lock_guard one_at_a_time(folding_);
   std::lock_guard lock(mutex_);
   if (!constants_) return;

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "split.h"
+#include "support/at_fork.h"
 
 #include <functional>
 #include <memory>
@@ -81,9 +82,9 @@ class Frozen {
   std::vector<int32_t> parameters_;
   GraphFunction run_frozen_;
   std::vector<GraphFunction> run_units_;
-  std::vector<bool> is_slice_;  // by result: it lies in memory that others share
-  mutable std::mutex mutex_;    // of the pointer
-  std::mutex folding_;          // one at a time
+  std::vector<bool> is_slice_;                   // by result: it lies in memory that others share
+  mutable support::ForkSafe<std::mutex> mutex_;  // of the pointer
+  std::mutex folding_;                           // one at a time, inside of `Undivided`
   ConstantsRef constants_;
 };
 

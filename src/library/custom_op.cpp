@@ -38,7 +38,7 @@ struct CustomOpState {
   Ref<Operator> op;  // handles may outlive the definition
   std::string name;
   Registration definition;
-  std::mutex mutex;  // of what follows
+  support::ForkSafe<std::mutex> mutex;  // of what follows
   std::map<KernelKey, Registration> kernels;
   std::shared_ptr<const KernelFunction> fake;
   std::string fake_place;

@@ -1,5 +1,6 @@
 #include "autograd_kernel.h"
 #include "devices.h"
+#include "support/at_fork.h"
 
 #include <tenon/library/legacy.h>
 #include <tenon/library/schema_checks.h>
@@ -30,7 +31,7 @@ struct State {
 using StateRef = std::shared_ptr<State>;
 
 struct States {
-  std::mutex mutex;
+  support::ForkSafe<std::mutex> mutex;
   std::map<std::string, StateRef, std::less<>> by_name;
   static States& all() {
     static auto* states = new States;
@@ -183,7 +184,7 @@ StateRef state_for_backward(std::string_view name, const std::string& place) {
   Ref<Operator> op = dispatch::hold_operator(name);
   TENON_CHECK(op, "[library] there is no operator '{}'", name);
   struct Known {
-    std::mutex mutex;
+    support::ForkSafe<std::mutex> mutex;
     std::weak_ptr<State> state;
   };
   Known& known = op->derived<Known>([] { return std::make_shared<Known>(); });

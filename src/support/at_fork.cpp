@@ -1,4 +1,5 @@
 #include "support/at_fork.h"
+#include "support/undivided.h"
 
 #include <pthread.h>
 
@@ -6,27 +7,62 @@
 #include <chrono>
 #include <condition_variable>
 #include <new>
+#include <set>
 #include <thread>
 #include <vector>
 
 namespace tenon::support {
 namespace {
 
-// A program that forks while it holds one of our locks itself (from a callback) would wait for itself.
+// A program that forks while it holds one of our locks itself (from a callback), or what a captured function waits for,
+// would wait for itself.
 constexpr std::chrono::seconds kLongest{10};
 
 struct Locks {
   std::mutex mutex;
-  std::vector<AtFork*> all;
+  std::set<AtFork*> all;
   std::vector<AtFork*> taken;  // by the fork at hand
 };
 
+// Threads that are inside, and a fork that waits for them.
 struct Gate {
   std::mutex mutex;
   std::condition_variable changed;
   int inside = 0;
   bool forking = false;
   bool closed = false;  // for all threads but the one that closed it
+
+  // `depth`: how often the thread at hand is inside.
+  void enter(int& depth, bool may_pass_closed) {
+    if (depth++ > 0) return;
+    std::unique_lock lock(mutex);
+    changed.wait(lock, [&] { return !forking && (!closed || may_pass_closed); });
+    ++inside;
+  }
+  void leave(int& depth) {
+    if (--depth > 0) return;
+    std::lock_guard lock(mutex);
+    --inside;
+    changed.notify_all();
+  }
+  // For a fork. Whoever is inside goes on until then.
+  void shut(int depth, std::chrono::seconds longest) {
+    std::unique_lock lock(mutex);
+    changed.wait(lock, [&] { return !forking; });  // another thread forks
+    forking = true;
+    changed.wait_for(lock, longest, [&] { return inside == (depth > 0 ? 1 : 0); });
+  }
+  void open_in_parent() {
+    forking = false;
+    mutex.unlock();
+    changed.notify_all();
+  }
+  void open_in_child(int depth) {
+    new (&mutex) std::mutex;
+    new (&changed) std::condition_variable;
+    forking = false;
+    inside = depth > 0 ? 1 : 0;
+  }
 };
 
 // Never destroyed: threads and static objects may lock while the process ends.
@@ -38,8 +74,13 @@ Gate& gate() {
   static auto* made = new Gate;
   return *made;
 }
+Gate& undertakings() {
+  static auto* made = new Gate;
+  return *made;
+}
 
 thread_local int depth = 0;              // of `NoFork` on this thread
+thread_local int undertaken = 0;         // of `Undivided`
 thread_local bool ends_process = false;  // this thread closed the gate
 
 bool take_all() {
@@ -57,17 +98,19 @@ bool take_all() {
 }
 
 void prepare() {
+  // Undertakings first: to come to their end, they may have to go through the other gate.
+  undertakings().shut(undertaken, kLongest);
+  gate().shut(depth, kLongest);
   const auto until = std::chrono::steady_clock::now() + kLongest;
-  Gate& door = gate();
-  {
-    std::unique_lock lock(door.mutex);
-    door.changed.wait(lock, [&] { return !door.forking; });  // another thread forks
-    door.forking = true;
-    door.changed.wait_until(lock, until, [&] { return door.inside == (depth > 0 ? 1 : 0); });
-  }
   locks().mutex.lock();
-  while (!take_all() && std::chrono::steady_clock::now() < until) std::this_thread::yield();
-  door.mutex.lock();
+  while (!take_all() && std::chrono::steady_clock::now() < until) {
+    // Whoever holds one may be making another.
+    locks().mutex.unlock();
+    std::this_thread::yield();
+    locks().mutex.lock();
+  }
+  gate().mutex.lock();
+  undertakings().mutex.lock();
 }
 
 void in_parent() {
@@ -75,10 +118,8 @@ void in_parent() {
   for (AtFork* each : list.taken) each->give_back();
   list.taken.clear();
   list.mutex.unlock();
-  Gate& door = gate();
-  door.forking = false;
-  door.mutex.unlock();
-  door.changed.notify_all();
+  gate().open_in_parent();
+  undertakings().open_in_parent();
 }
 
 void in_child() {
@@ -86,11 +127,8 @@ void in_child() {
   for (AtFork* each : list.taken) each->renew();
   list.taken.clear();
   new (&list.mutex) std::mutex;
-  Gate& door = gate();
-  new (&door.mutex) std::mutex;
-  new (&door.changed) std::condition_variable;
-  door.forking = false;
-  door.inside = depth > 0 ? 1 : 0;
+  gate().open_in_child(depth);
+  undertakings().open_in_child(undertaken);
 }
 
 [[maybe_unused]] const bool watching = [] {
@@ -101,25 +139,20 @@ void in_child() {
 
 }  // namespace
 
-AtFork::AtFork() {
+void AtFork::watch() {
   std::lock_guard lock(locks().mutex);
-  locks().all.push_back(this);
-  locks().taken.reserve(locks().all.capacity());
+  // A fork needs no memory. Twice as much each time: objects with locks may come by the thousand.
+  if (locks().taken.capacity() <= locks().all.size()) locks().taken.reserve(2 * locks().all.size() + 1);
+  locks().all.insert(this);
 }
 
-AtFork::~AtFork() {
+void AtFork::forget() {
   std::lock_guard lock(locks().mutex);
-  std::erase(locks().all, this);
+  locks().all.erase(this);
 }
 
-NoFork::NoFork() {
-  if (depth++ > 0) return;
-  Gate& door = gate();
-  std::unique_lock lock(door.mutex);
-  door.changed.wait(lock, [&] { return !door.forking && (!door.closed || ends_process); });
-  ++door.inside;
-}
-
+NoFork::NoFork() { gate().enter(depth, ends_process); }
+NoFork::~NoFork() { gate().leave(depth); }
 bool NoFork::held() { return depth > 0; }
 
 void NoFork::close() {
@@ -129,12 +162,7 @@ void NoFork::close() {
   door.changed.wait_for(lock, kLongest, [&] { return door.inside == (depth > 0 ? 1 : 0); });
 }
 
-NoFork::~NoFork() {
-  if (--depth > 0) return;
-  Gate& door = gate();
-  std::lock_guard lock(door.mutex);
-  --door.inside;
-  door.changed.notify_all();
-}
+Undivided::Undivided() { undertakings().enter(undertaken, true); }
+Undivided::~Undivided() { undertakings().leave(undertaken); }
 
 }  // namespace tenon::support

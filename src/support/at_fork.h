@@ -14,14 +14,20 @@ namespace tenon::support {
 // One lock, as a fork sees it.
 class AtFork {
  public:
-  AtFork();
-  virtual ~AtFork();
+  AtFork() = default;
+  virtual ~AtFork() = default;
   AtFork(const AtFork&) = delete;
   AtFork& operator=(const AtFork&) = delete;
 
   virtual bool try_take() = 0;
   virtual void give_back() = 0;  // in the parent, or where another could not be had
   virtual void renew() = 0;      // in the child: it is another thread than the one that took it
+
+ protected:
+  // From here on a fork on another thread may call the above: at the end of the last constructor, and at the beginning
+  // of the first destructor.
+  void watch();
+  void forget();
 };
 
 template <typename Mutex>
@@ -31,7 +37,8 @@ class ForkSafe : public Mutex {
 
  private:
   struct Lock final : AtFork {
-    explicit Lock(Mutex& of) : mutex(of) {}
+    explicit Lock(Mutex& of) : mutex(of) { watch(); }
+    ~Lock() override { forget(); }
     bool try_take() override { return mutex.try_lock(); }
     void give_back() override { mutex.unlock(); }
     void renew() override { new (&mutex) Mutex; }
