@@ -8,8 +8,8 @@ namespace {
 
 constexpr int kNodes = 1000;
 
-// A chain of nodes that pass their gradient on as it is: what is left is the engine. (A view's gradient is a view, which
-// is a call of an operator.)
+// A chain of nodes that pass their gradient on as it is: what is left is the engine. (A view's gradient is a view,
+// which is a call of an operator.)
 Tensor sums(const Tensor& leaf) {
   Tensor y = leaf;
   for (int at = 0; at < kNodes; ++at) y = y + 1;
