@@ -107,6 +107,7 @@ bool CompiledNode::visit(autograd::NodeVisitor& visitor) {
       if (each.version->count != each.then) return false;
   }
   visitor.fixed(state_->serial);
+  visitor.fixed(static_cast<uint64_t>(symbols_.size()) << 32 | saved_.size());
   const sym::EnvSnapshot& known = state_->known;
   for (size_t at = 0; at < symbols_.size(); ++at) {
     bool real = at < known.symbols.size() && known.symbols[at].expr.is_real();

@@ -62,9 +62,10 @@ bool Node::visit(NodeVisitor&) { return false; }
 
 void Node::visit_inputs(NodeVisitor& visitor) {
   for (InputMeta& meta : inputs_) {
-    visitor.fixed(static_cast<uint64_t>(meta.dtype) << 32 | static_cast<uint64_t>(meta.device.type) << 16 |
+    visitor.fixed(static_cast<uint64_t>(meta.sizes.size()) << 40 | static_cast<uint64_t>(meta.dtype) << 32 |
+                  static_cast<uint64_t>(meta.device.type) << 16 |
                   static_cast<uint64_t>(static_cast<uint16_t>(meta.device.index)));
-    visitor.numbers(meta.sizes);
+    for (SymInt& size : meta.sizes) visitor.number(size);
   }
 }
 

@@ -53,9 +53,9 @@ bool may_vary(const schema::Type& type) {
 }
 
 // Sizes and factors are numbers that may change; dimensions, flags and the like are what the call is.
+// (Most visitors only look: a number is written back if it has become another.)
 void visit_argument(dispatch::Value& value, const schema::Type& type, NodeVisitor& visitor) {
   using Tag = dispatch::Value::Tag;
-  visitor.fixed(static_cast<uint64_t>(value.tag()));
   switch (value.tag()) {
     case Tag::None:
     case Tag::Tensor:
@@ -63,17 +63,17 @@ void visit_argument(dispatch::Value& value, const schema::Type& type, NodeVisito
     case Tag::OptionalTensors: break;
     case Tag::Int:
       if (may_vary(type)) {
-        SymInt number = value.sym_int();
+        SymInt number = value.sym_int(), before = number;
         visitor.number(number);
-        value = dispatch::Value(number).own();
+        if (!number.same(before)) value = dispatch::Value(number).own();
       } else {
         visitor.fixed(static_cast<uint64_t>(value.integer()));
       }
       break;
     case Tag::Real: {
-      SymFloat number = value.sym_float();
+      SymFloat number = value.sym_float(), before = number;
       visitor.number(number);
-      value = dispatch::Value(number).own();
+      if (!number.same(before)) value = dispatch::Value(number).own();
       break;
     }
     case Tag::Bool: visitor.fixed(static_cast<uint64_t>(value.boolean())); break;
@@ -99,13 +99,14 @@ void visit_argument(dispatch::Value& value, const schema::Type& type, NodeVisito
 void RecordedCall::visit(NodeVisitor& visitor) {
   visitor.fixed(reinterpret_cast<uint64_t>(row));  // rows live as long as the process
   for (size_t at = 0; at < shapes.size(); ++at) {
-    visit_argument(arguments[at], row->schema.arguments[at].type, visitor);
     ArgumentShape& shape = shapes[at];
-    visitor.fixed(static_cast<uint64_t>(shape.given) | static_cast<uint64_t>(shape.dtype) << 8);
+    visitor.fixed(static_cast<uint64_t>(arguments[at].tag()) | static_cast<uint64_t>(shape.given) << 8 |
+                  static_cast<uint64_t>(shape.dtype) << 9 | static_cast<uint64_t>(shape.sizes.size()) << 16 |
+                  static_cast<uint64_t>(shape.strides.size()) << 24 | static_cast<uint64_t>(shape.list.size()) << 32);
+    visit_argument(arguments[at], row->schema.arguments[at].type, visitor);
     if (!shape.given) continue;
-    visitor.numbers(shape.sizes);
-    visitor.numbers(shape.strides);
-    visitor.fixed(shape.list.size());
+    for (SymInt& size : shape.sizes) visitor.number(size);
+    for (SymInt& stride : shape.strides) visitor.number(stride);
     for (size_t each = 0; each < shape.list.size(); ++each) {
       visitor.numbers(shape.list[each]);
       visitor.fixed(static_cast<uint64_t>(shape.list_dtypes[each]));

@@ -135,11 +135,14 @@ SavedTensor SavedTensor::input(const Tensor& tensor) {
     saved.history_ = gradient_edge(tensor);
   } else if (!is_plain(tensor) || !may_be_rebased(tensor)) {
     saved.tensor_ = tensor;
-  } else if (meta_of(tensor)) {
+  } else if (const AutogradMeta* meta = meta_of(tensor); meta && !meta->view) {
     saved.original_ = share_original(tensor);
   } else {
-    // (Others may be reading what it knows of autograd, which is nothing.)
+    // A view holds its base, which may come to depend on the node without the view's knowing. (And of a tensor that
+    // autograd knows nothing of, others may be reading just that.)
     saved.tensor_ = detach_below(tensor);
+    saved.history_ = gradient_edge(tensor);
+    if (saved.history_.valid()) saved.kind_ = Kind::Copy;
   }
   saved.pack();
   return saved;

@@ -96,13 +96,16 @@ std::optional<std::vector<Tensor>> Cache::run(const autograd::Walk& walk, bool v
 std::shared_ptr<Cache::Entry> Cache::find(const Description& description, bool verbose) {
   std::string with_numbers;
   if (options_.dynamic == Dynamic::Off) {
-    with_numbers = description.key;
+    with_numbers = description.key.bytes();
     for (const Description::Number& number : description.numbers)
       with_numbers.append(reinterpret_cast<const char*>(&number.bits), sizeof number.bits);
   }
   std::lock_guard lock(mutex_);
   // A key of a large walk is long: it is copied for a new one alone.
-  std::shared_ptr<Entry>& entry = entries_[with_numbers.empty() ? description.key : with_numbers];
+  std::string_view key = with_numbers.empty() ? description.key.bytes() : std::string_view(with_numbers);
+  auto found = entries_.find(key);
+  if (found == entries_.end()) found = entries_.try_emplace(std::string(key)).first;
+  std::shared_ptr<Entry>& entry = found->second;
   if (!entry) {
     note_new(description, verbose);
     entry = std::make_shared<Entry>();
@@ -119,6 +122,8 @@ std::shared_ptr<Cache::Entry> Cache::find(const Description& description, bool v
     }
     return entry;
   }
+  TENON_ASSERT(entry->changes.size() == description.numbers.size(), "walks with one key have {} and {} numbers",
+               entry->changes.size(), description.numbers.size());
   note_changes(*entry, description, verbose);
   return entry;
 }
@@ -129,7 +134,7 @@ void Cache::note_new(const Description& description, bool verbose) {
   size_t begin = 0, number = 0;
   bool said = false;
   auto step = [&](size_t end, const std::string& name) {
-    std::string_view part = std::string_view(description.key).substr(begin, end - begin);
+    std::string_view part = description.key.bytes(begin, end);
     auto found = prefix->next.find(part);
     if (found == prefix->next.end()) {
       if (!std::exchange(said, true) && verbose) {

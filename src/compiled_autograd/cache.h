@@ -46,7 +46,11 @@ class Cache {
 
   Options options_;
   support::ForkSafe<std::mutex> mutex_;
-  std::unordered_map<std::string, std::shared_ptr<Entry>> entries_;
+  struct Hash {
+    using is_transparent = void;
+    size_t operator()(std::string_view key) const { return std::hash<std::string_view>()(key); }
+  };
+  std::unordered_map<std::string, std::shared_ptr<Entry>, Hash, std::equal_to<>> entries_;
   Prefix prefixes_;
 };
 

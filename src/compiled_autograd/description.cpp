@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
+#include <typeinfo>
 
 namespace tenon::compiled_autograd {
 namespace {
@@ -17,11 +19,8 @@ class Describer final : public autograd::NodeVisitor {
  public:
   explicit Describer(Description& into) : into_(into) {}
 
-  void fixed(uint64_t number) override { into_.key.append(reinterpret_cast<const char*>(&number), sizeof number); }
-  void fixed(std::string_view text) override {
-    fixed(text.size());
-    into_.key.append(text);
-  }
+  void fixed(uint64_t number) override { into_.key.add(number); }
+  void fixed(std::string_view text) override { into_.key.add(text); }
   void number(SymInt& number) override { into_.numbers.push_back({number.plain(), false}); }
   void number(SymFloat& number) override { into_.numbers.push_back({std::bit_cast<int64_t>(double(number)), true}); }
   void symbol(SymInt& symbol) override {
@@ -48,6 +47,12 @@ class Describer final : public autograd::NodeVisitor {
   Description& into_;
 };
 
+// The end of the graph at a leaf, if the node is one. (There is nothing below that class: no cast has to search.)
+const autograd::AccumulateGrad* as_end(const Node& node) {
+  return typeid(node) == typeid(autograd::AccumulateGrad) ? static_cast<const autograd::AccumulateGrad*>(&node)
+                                                          : nullptr;
+}
+
 // Hooks that only compute are part of what the walk is; of others, that there are some.
 template <typename Entries>
 void describe_hooks(const Entries& entries, Description& into, Describer& describer) {
@@ -58,7 +63,12 @@ void describe_hooks(const Entries& entries, Description& into, Describer& descri
   }
 }
 
-void describe_hooks(const Node& node, Description& into, Describer& describer) {
+void describe_hooks(const Node& node, const autograd::AccumulateGrad* end, Description& into, Describer& describer) {
+  // Most nodes have none.
+  bool is_plain = !end && node.tensor_hooks().empty() && node.retained().empty() && node.pre_hooks().empty() &&
+                  node.post_hooks().empty();
+  describer.fixed(static_cast<uint64_t>(is_plain));
+  if (is_plain) return;
   describer.fixed(node.tensor_hooks().size());
   for (const auto& [nr, hooks] : node.tensor_hooks()) {
     describer.fixed(nr);
@@ -73,7 +83,6 @@ void describe_hooks(const Node& node, Description& into, Describer& describer) {
   describer.fixed(retained);
   describe_hooks(node.pre_hooks(), into, describer);
   describe_hooks(node.post_hooks(), into, describer);
-  const auto* end = dynamic_cast<const autograd::AccumulateGrad*>(&node);
   const autograd::AutogradMeta* meta = end ? autograd::meta_of(end->leaf()) : nullptr;
   describer.fixed(static_cast<uint64_t>(end != nullptr));
   if (!meta) return;
@@ -86,6 +95,7 @@ void describe_hooks(const Node& node, Description& into, Describer& describer) {
 // Whether the gradient that arrives at an input may not be the whole one, where the whole one is asked for.
 bool may_be_partial(const autograd::RunningWalk& running, const autograd::WalkPlan::Entry& entry) {
   const Node& node = *entry.node;
+  if (node.retained().empty() && !entry.captured) return false;
   std::vector<uint32_t> asked;
   for (const auto& [nr, tensor] : node.retained()) asked.push_back(nr);
   if (entry.captured)
@@ -110,7 +120,7 @@ Description describe(autograd::RunningWalk& running) {
                                                     : static_cast<uint64_t>(step_of[to]) << 32 | edge.input_nr);
   };
   made.steps.reserve(order.size());
-  made.key.reserve(order.size() * 256);
+  made.key.reserve(order.size() * 32);
   made.numbers.reserve(order.size() * 8);
   made.tensors.reserve(order.size() * 2);
   made.roots = walk.roots.size();
@@ -132,8 +142,8 @@ Description describe(autograd::RunningWalk& running) {
     Description::Step step{&node, entry.runs};
     describer.fixed(static_cast<uint64_t>(entry.runs) | static_cast<uint64_t>(entry.captured) << 1);
     node.visit_inputs(describer);
-    bool is_end = dynamic_cast<const autograd::AccumulateGrad*>(&node) != nullptr;
-    if (entry.runs && !is_end) {
+    const autograd::AccumulateGrad* end = as_end(node);
+    if (entry.runs && !end) {
       size_t key = made.key.size(), numbers = made.numbers.size(), tensors = made.tensors.size(), breaks = made.breaks;
       describer.fixed(uint64_t{1});
       if (may_be_partial(running, entry) || !node.visit(describer)) {
@@ -147,7 +157,7 @@ Description describe(autograd::RunningWalk& running) {
       describer.fixed(node.next_edges().size());
       for (const Edge& each : node.next_edges()) add_edge(each);
     }
-    describe_hooks(node, made, describer);
+    describe_hooks(node, end, made, describer);
     step.key_end = made.key.size();
     step.numbers_end = made.numbers.size();
     step.tensors_end = made.tensors.size();

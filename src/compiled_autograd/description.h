@@ -6,10 +6,35 @@
 
 #include <tenon/autograd/visit.h>
 
+#include <cstring>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace tenon::compiled_autograd {
+
+// Words, one behind the other; a text is its length and what it takes of them.
+class Key {
+ public:
+  void reserve(size_t words) { words_.reserve(words); }
+  void add(uint64_t word) { words_.push_back(word); }
+  void add(std::string_view text) {
+    size_t at = words_.size() + 1;
+    words_.push_back(text.size());
+    words_.resize(at + (text.size() + 7) / 8);
+    std::memcpy(words_.data() + at, text.data(), text.size());
+  }
+  size_t size() const { return words_.size(); }
+  void resize(size_t words) { words_.resize(words); }
+  // As bytes: all of it, or the words from `begin` to `end`.
+  std::string_view bytes() const { return bytes(0, words_.size()); }
+  std::string_view bytes(size_t begin, size_t end) const {
+    return {reinterpret_cast<const char*>(words_.data() + begin), (end - begin) * sizeof(uint64_t)};
+  }
+
+ private:
+  std::vector<uint64_t> words_;
+};
 
 struct Description {
   struct Step {
@@ -23,7 +48,7 @@ struct Description {
     bool real;
   };
   std::vector<Step> steps;  // in depth; the engine may take another order
-  std::string key;          // walks that are alike have the same
+  Key key;                  // walks that are alike have the same
   size_t root_key_end = 0;
   std::vector<Number> numbers;
   std::vector<Tensor> tensors;  // the roots' gradients, then what nodes saved

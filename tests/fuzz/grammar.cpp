@@ -16,7 +16,12 @@ WITH_TEXT(
       return sum(slice(flatten(x.to(kFloat64)), 0, 0, x.size(0)) > 0.1).item<SymInt>();
     } Tensor positive_rows(const Tensor& x) {
       return squeeze(nonzero(slice(flatten(x.to(kFloat64)), 0, 0, x.size(0)) > 0.1), 1);
-    } Tensor first_number(const Tensor& x) { return amax(slice(flatten(x.to(kFloat64)), 0, 0, 1)); })
+    } Tensor first_number(const Tensor& x) {
+      return amax(slice(flatten(x.to(kFloat64)), 0, 0, 1));
+    } Tensor piece(const std::vector<Tensor>& list, size_t at) {
+      if (at >= list.size()) fail("[fuzz] there is no such piece");
+      return list[at];
+    })
 #undef WITH_TEXT
 const char* const kHelpers = kHelperText;
 
@@ -184,11 +189,11 @@ const std::vector<Operation>& operations() {
       ROW(Feature::Overlap, kView, expand(unsqueeze(x, 0), SymInts{2, x.size(0)})),
       ROW(Feature::Overlap, kView, select(expand(unsqueeze(x, 0), SymInts{2, x.size(0), x.size(1)}), 0, 1)),
       // Pieces
-      ROW(Feature::Pieces, kView, unbind(x, n)[0]),
-      ROW(Feature::Pieces, kView, chunk(x, 2, n)[1]),
-      ROW(Feature::Pieces, kView, split(x, 1, n)[0]),
-      ROW(Feature::Pieces, kNone, unbind(x, n)[0] * unbind(x, n)[1]),
-      ROW(Feature::Pieces, kNone, cat(std::vector{chunk(x, 2, n)[1], chunk(x, 2, n)[0]}, n)),
+      ROW(Feature::Pieces, kView, piece(unbind(x, n), 0)),
+      ROW(Feature::Pieces, kView, piece(chunk(x, 2, n), 1)),
+      ROW(Feature::Pieces, kView, piece(split(x, 1, n), 0)),
+      ROW(Feature::Pieces, kNone, piece(unbind(x, n), 0) * piece(unbind(x, n), 1)),
+      ROW(Feature::Pieces, kNone, cat(std::vector{piece(chunk(x, 2, n), 1), piece(chunk(x, 2, n), 0)}, n)),
   };
   return table;
 }

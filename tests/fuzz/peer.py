@@ -51,7 +51,7 @@ NAMES = dict(
     full=lambda sizes, value, dtype=torch.float32: torch.full(sizes, value, dtype=dtype),
     positives=lambda x: (flat(x) > 0.1).sum().item(),
     positive_rows=lambda x: torch.nonzero(flat(x) > 0.1).squeeze(1),
-    first_number=lambda x: x.to(torch.float64).flatten()[:1].amax(),
+    piece=lambda pieces, at: pieces[at], first_number=lambda x: x.to(torch.float64).flatten()[:1].amax(),
     add_=lambda x, y: x.add_(y), mul_=lambda x, y: x.mul_(y), copy_=lambda x, y: x.copy_(y),
     fill_=lambda x, y: x.fill_(y),
     zero_=lambda x: x.zero_(), sin_=lambda x: x.sin_(), relu_=lambda x: x.relu_(), constant_pad_nd=aten.constant_pad_nd,
