@@ -129,11 +129,12 @@ class ExtremeNumbers : public testing::TestWithParam<const ops::Row*> {
           fmt::format("{}{} with {} as '{}'{}", op.name(), sample.str(), number,
                       row().schema.arguments[place.argument].name, place.item ? fmt::format("[{}]", *place.item) : "");
       say("eager " + text);
-      auto eager = attempt([&] { return call(op, with_number(sample.args, place, number)); });
+      // Operators that write do so to tensors of their own.
+      auto eager = attempt([&] { return call(op, with_number(sample.copy(), place, number)); });
       say("compiled " + text);
       auto compiled = attempt([&] {
         return compile([&](const std::vector<Tensor>& tensors) { return call(op, rebuilt(tensors, number)); },
-                       {.dynamic = Dynamic::Off})(sample.tensors());
+                       {.dynamic = Dynamic::Off})(Sample{sample.copy()}.tensors());
       });
       auto same = [&](const std::optional<std::vector<Tensor>>& other) {
         std::string found = eager && other ? compare(row(), *other, *eager) : "";
@@ -142,18 +143,20 @@ class ExtremeNumbers : public testing::TestWithParam<const ops::Row*> {
       same(compiled);
       if (place.real) continue;
       say("symbolic " + text);
-      same(attempt([&] { return symbolic(sample.tensors(), SymInt(number)); }));
+      same(attempt([&] { return symbolic(Sample{sample.copy()}.tensors(), SymInt(number)); }));
     }
   }
 };
 
 TEST_P(ExtremeNumbers, give_a_result_or_an_error) {
   constexpr int64_t kMemory = int64_t{4} << 30;
-  for (const Recipe& recipe : {Recipe{.shape = {3, 5}}, Recipe{.shape = {2, 3, 4, 5}, .variant = 1}}) {
+  size_t tried = 0;
+  auto try_recipe = [&](const Recipe& recipe) {
     std::optional<Sample> sample = make_sample(row(), recipe);
-    if (!sample || places_of(row(), *sample).empty()) continue;
-    const bool taken = attempt([&] { return call(*row().op, sample->args); }).has_value();
-    if (!taken) continue;
+    if (!sample || places_of(row(), *sample).empty()) return;
+    const bool taken = attempt([&] { return call(*row().op, sample->copy()); }).has_value();
+    if (!taken) return;
+    ++tried;
     Ended ended = in_child(kMemory, [&](const std::function<void(std::string)>& say) {
       for (const Place& place : places_of(row(), *sample)) {
         std::string last;
@@ -164,15 +167,23 @@ TEST_P(ExtremeNumbers, give_a_result_or_an_error) {
         }
       }
     });
-    ASSERT_EQ(ended.how, "") << ended.said;
-  }
+    EXPECT_EQ(ended.how, "") << ended.said;
+  };
+  try_recipe({.shape = {3, 5}});
+  try_recipe({.shape = {2, 3, 4, 5}, .variant = 1});
+  // Some take other dtypes or shapes alone.
+  for (const Recipe& recipe : all_recipes())
+    if (tried == 0) try_recipe(recipe);
+  EXPECT_GT(tried, 0u) << "no recipe is one that the operator takes";
 }
 
 std::vector<const ops::Row*> rows_with_numbers() {
   std::vector<const ops::Row*> rows;
   for (const dispatch::Operator* op : dispatch::all_operators()) {
     const ops::Row* row = ops::row_of(*op);
-    if (!row || row->inplace() || op->brief_name() == "_local_scalar_dense") continue;
+    if (!row || op->brief_name() == "_local_scalar_dense") continue;
+    // upsample_*.vec: sizes or factors, of which samples give none; the form without an overload takes the same sizes.
+    if (row->schema.overload == "vec") continue;
     for (const schema::Argument& argument : row->schema.arguments) {
       using schema::Kind;
       const schema::Type& type = inner(argument.type);
