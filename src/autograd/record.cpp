@@ -26,11 +26,8 @@ bool flows(const Tensor& tensor) { return tensor.defined() && tensor.is_floating
 
 bool any_gradient_flows(const ops::Row& row, std::span<const Value> arguments) {
   bool any = false;
-  for (const ops::GradRule& rule : row.grads) {
-    int at = row.schema.argument_index(rule.input);
-    TENON_ASSERT(at >= 0, "{} has a gradient for '{}', which is no argument", row.schema.str(), rule.input);
-    arguments[static_cast<size_t>(at)].each_tensor([&](const Tensor& tensor) { any = any || flows(tensor); });
-  }
+  for (const RowPlan::Rule& rule : plan_of(row).rules)
+    arguments[rule.argument].each_tensor([&](const Tensor& tensor) { any = any || flows(tensor); });
   return any;
 }
 

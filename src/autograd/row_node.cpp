@@ -149,13 +149,15 @@ class RowGrad final : public ops::Grad {
   std::vector<Tensor>& in_common_;
 };
 
-RowNode::RowNode(Ref<RecordedCall> call) : Node(node_name(*call), call->operation), call_(std::move(call)) {}
+RowNode::RowNode(Ref<RecordedCall> call)
+    : Node(node_name(*call), call->operation), call_(std::move(call)), plan_(plan_of(*call_->row)) {}
 
 void RowNode::connect(std::span<const dispatch::Value> arguments) {
   std::vector<Edge> edges;
-  for (const ops::GradRule& rule : call_->row->grads) {
+  edges.reserve(plan_.rules.size());
+  for (const RowPlan::Rule& rule : plan_.rules) {
     uint32_t count = 0;
-    arguments[call_->argument_index(rule.input)].each_tensor([&](const Tensor& tensor) {
+    arguments[rule.argument].each_tensor([&](const Tensor& tensor) {
       ++count;
       bool flows = tensor.defined() && tensor.is_floating_point();
       edges.push_back(flows ? gradient_edge(tensor) : Edge{});
@@ -179,56 +181,56 @@ int RowNode::edge_of(std::string_view argument) const {
   return -1;
 }
 
-std::vector<std::string_view> RowNode::names_to_save() const {
-  std::vector<std::string_view> names;
+template <typename Visit>
+void RowNode::each_to_save(const Visit& visit) {
   size_t at = 0;
   for (size_t rule = 0; rule < edge_counts_.size(); ++rule) {
     bool used = false;
     for (uint32_t each = 0; each < edge_counts_[rule]; ++each) used |= next_edges()[at++].valid();
     if (!used) continue;
-    for (const std::string& name : call_->row->grads[rule].saves)
-      if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+    for (const RowPlan::Save& save : plan_.rules[rule].saves) {
+      bool known = std::any_of(saved_.begin(), saved_.end(), [&](const Saved& each) { return each.name == save.name; });
+      if (!known) visit(save);
+    }
   }
-  return names;
 }
 
 void RowNode::save_arguments(std::span<const dispatch::Value> arguments, const Tensor& overwritten) {
   Tensor before;
-  for (std::string_view name : names_to_save()) {
-    int at = call_->row->schema.argument_index(name);
-    if (at < 0) continue;
-    const dispatch::Value& value = arguments[static_cast<size_t>(at)];
+  saved_.reserve(plan_.saves);
+  each_to_save([&](const RowPlan::Save& save) {
+    if (save.argument < 0) return;
+    std::string_view name = save.name;
+    const dispatch::Value& value = arguments[static_cast<size_t>(save.argument)];
     if (value.is_none()) {
       saved_.push_back({name, SavedTensor()});
-      continue;
+      return;
     }
     if (value.is_tensors())
       for (const Tensor& each : value.tensors()) saved_.push_back({name, SavedTensor::input(each), true});
     if (value.tag() == dispatch::Value::Tag::OptionalTensors)
       for (const std::optional<Tensor>& each : value.optional_tensors())
         saved_.push_back({name, each && each->defined() ? SavedTensor::input(*each) : SavedTensor(), true});
-    if (!value.is_tensor()) continue;
+    if (!value.is_tensor()) return;
     const Tensor& tensor = value.tensor();
     if (!overwritten.defined() || !tensor.is(overwritten)) {
       saved_.push_back({name, SavedTensor::input(tensor)});
-      continue;
+      return;
     }
     if (!before.defined()) {
       dispatch::ExcludeKeys below(kAutogradAndAbove);
       before = clone(overwritten);
     }
     saved_.push_back({name, SavedTensor::copy(before, gradient_edge(overwritten))});
-  }
+  });
 }
 
 void RowNode::save_results(std::span<const dispatch::Value> results) {
-  for (std::string_view name : names_to_save()) {
-    if (call_->row->schema.argument_index(name) >= 0) continue;
-    int at = result_index(call_->row->schema, name);
-    TENON_ASSERT(at >= 0, "the gradient of {} saves '{}', which is neither an argument nor a result",
-                 call_->row->schema.str(), name);
-    saved_.push_back({name, SavedTensor::output(results[static_cast<size_t>(at)].tensor())});
-  }
+  if (!plan_.saves_results) return;
+  each_to_save([&](const RowPlan::Save& save) {
+    if (save.result >= 0)
+      saved_.push_back({save.name, SavedTensor::output(results[static_cast<size_t>(save.result)].tensor())});
+  });
 }
 
 void RowNode::set_outer(const Ref<Node>& outer, Ref<ViewStep> chain) {
@@ -260,7 +262,7 @@ std::vector<Tensor> RowNode::apply(std::vector<Tensor> gradients) {
     std::vector<Tensor> formula = rule.formula(window);
     TENON_ASSERT(formula.size() == edge_counts_[index], "the gradient of {} for '{}' has {} tensors, expected {}",
                  row.schema.str(), rule.input, formula.size(), edge_counts_[index]);
-    const ArgumentShape& shape = call_->shapes[call_->argument_index(rule.input)];
+    const ArgumentShape& shape = call_->shapes[plan_.rules[index].argument];
     for (uint32_t each = 0; each < edge_counts_[index]; ++each) {
       Tensor& gradient = formula[each];
       if (!gradient.defined() || !next_edges()[at + each].valid()) continue;

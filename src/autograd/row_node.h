@@ -2,6 +2,7 @@
 #pragma once
 
 #include "autograd/recorded_call.h"
+#include "autograd/row_plan.h"
 
 #include <tenon/autograd/node.h>
 #include <tenon/autograd/saved_tensor.h>
@@ -43,11 +44,14 @@ class RowNode final : public Node {
     SavedTensor tensor;
     bool listed = false;  // one of a list, in its order
   };
-  std::vector<std::string_view> names_to_save() const;
+  // Calls `visit` with what the rules of connected edges save and is not saved yet.
+  template <typename Visit>
+  void each_to_save(const Visit& visit);
   Edge own_history(size_t result);
 
   Ref<RecordedCall> call_;
-  std::vector<uint32_t> edge_counts_;  // of each rule
+  const RowPlan& plan_;
+  SmallVector<uint32_t, 4> edge_counts_;  // of each rule
   std::vector<Saved> saved_;
   bool released_ = false;
   WeakRef<Node> outer_;

@@ -111,6 +111,7 @@ std::shared_ptr<Cache::Entry> Cache::find(const Description& description, bool v
     entry = std::make_shared<Entry>();
     entry->last = description.numbers;
     entry->changes.assign(description.numbers.size(), options_.dynamic == Dynamic::On);
+    entry->any_changes = options_.dynamic == Dynamic::On || !description.foreseen.empty();
     CompileOptions options{.fullgraph = options_.fullgraph, .dynamic = options_.dynamic, .backend = options_.backend};
     options.recompile_limit = kRecompileLimit;
     entry->function = std::make_shared<capture::CompiledFunction>(std::move(options));
@@ -156,6 +157,8 @@ void Cache::note_new(const Description& description, bool verbose) {
 
 void Cache::note_changes(Entry& entry, const Description& description, bool verbose) {
   std::lock_guard lock(entry.mutex);
+  auto same = [](const Description::Number& a, const Description::Number& b) { return a.bits == b.bits; };
+  if (std::equal(entry.last.begin(), entry.last.end(), description.numbers.begin(), same)) return;
   bool any = false;
   size_t at = 0, step = 0;
   for (const Description::Step& each : description.steps) {
@@ -169,6 +172,7 @@ void Cache::note_changes(Entry& entry, const Description& description, bool verb
     }
   }
   if (any) ++entry.generation;
+  entry.any_changes |= any;
 }
 
 bool Cache::is_known(Entry& entry) const {
@@ -181,13 +185,15 @@ std::vector<Tensor> Cache::call(Entry& entry, Run& run, bool verbose, bool gives
   static Counter& compiles = counter("compiled_autograd_compiles");
   std::vector<Value> numbers;
   std::vector<bool> changes;
+  bool any_changes = false;
   int64_t generation = 0;
   {
     std::lock_guard lock(entry.mutex);
     changes = entry.changes;
     generation = entry.generation;
+    any_changes = entry.any_changes;
   }
-  for (size_t at = 0; at < changes.size(); ++at)
+  for (size_t at = 0; any_changes && at < changes.size(); ++at)
     if (changes[at]) numbers.push_back(number_value(run.description.numbers[at]));
   const Value constants[] = {Value(generation)};
   int64_t callbacks = -1;

@@ -7,8 +7,10 @@
 #include <tenon/capture/compiled_function.h>
 #include <tenon/compiled_autograd/enable.h>
 
+#include <cstring>
 #include <map>
 #include <mutex>
+#include <string_view>
 #include <unordered_map>
 
 namespace tenon::compiled_autograd {
@@ -26,6 +28,7 @@ class Cache {
     support::ForkSafe<std::mutex> mutex;  // guards what follows, not the function
     std::vector<Description::Number> last;
     std::vector<bool> changes;  // by number
+    bool any_changes = false;   // of them
     int64_t generation = 0;     // counts changes of `changes`
     int64_t compiled = -1;      // the last generation that was captured
     std::shared_ptr<capture::CompiledFunction> function;
@@ -48,7 +51,16 @@ class Cache {
   support::ForkSafe<std::mutex> mutex_;
   struct Hash {
     using is_transparent = void;
-    size_t operator()(std::string_view key) const { return std::hash<std::string_view>()(key); }
+    // Of whole words, as keys are made of them.
+    size_t operator()(std::string_view key) const {
+      uint64_t hash = key.size(), word = 0;
+      for (size_t at = 0; at + sizeof word <= key.size(); at += sizeof word) {
+        std::memcpy(&word, key.data() + at, sizeof word);
+        hash = (hash ^ word) * 0x9E3779B97F4A7C15;
+        hash ^= hash >> 32;
+      }
+      return hash;
+    }
   };
   std::unordered_map<std::string, std::shared_ptr<Entry>, Hash, std::equal_to<>> entries_;
   Prefix prefixes_;

@@ -539,7 +539,8 @@ const Rules& special_rules() {
          std::string letters = std::string("abcdefgh").substr(0, m.recipe.shape.size());
          std::string backwards(letters.rbegin(), letters.rend());
          std::vector<Tensor> one{m.tensor(m.recipe.shape)}, two{m.tensor(m.recipe.shape), m.tensor(m.recipe.shape)};
-         if (m.recipe.variant % 3 == 0) return Overrides{{"equation", letters + "->" + backwards}, {"tensors", one}};
+         if (m.recipe.variant % 3 == 0)
+           return Overrides{{"equation", letters + "->" + backwards}, {"tensors", one}, {"path", Ints{0}}};
          std::string last = letters.empty() ? "" : letters.substr(letters.size() - 1);
          return Overrides{{"equation", letters + "," + letters + "->" + (m.even() ? last : backwards)},
                           {"tensors", two}};

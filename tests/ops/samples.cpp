@@ -158,9 +158,9 @@ std::optional<Sample> make_sample(const ops::Row& row, const Recipe& recipe, std
     overrides = rule->second(maker);
   else if (rule = special_rules().find(row.schema.name); rule != special_rules().end())
     overrides = rule->second(maker);
-  // A copy of a view takes what the view takes.
-  else if (row.schema.name.ends_with("_copy")) {
-    rule = special_rules().find(row.schema.name.substr(0, row.schema.name.size() - 5));
+  // A copy of a view takes what the view takes, and so does what becomes one.
+  else if (row.schema.name.ends_with("_copy") || row.moves_self) {
+    rule = special_rules().find(row.schema.name.substr(0, row.schema.name.size() - (row.moves_self ? 1 : 5)));
     if (rule != special_rules().end()) overrides = rule->second(maker);
   }
   Sample sample;
