@@ -1,6 +1,6 @@
 # For people. A target installs what is missing (tools/setup), configures, builds and runs.
 .DEFAULT_GOAL := help
-.PHONY: help build demo test bench seeds golden debug asan tsan fuzz fuzzers format clean parity-torch
+.PHONY: help build demo test bench seeds golden debug asan tsan low-memory fuzz fuzzers format clean parity-torch
 
 # $(call build,preset,folder,targets): Ninja runs CMake again when a CMake file changes; only the presets are beyond its
 # sight, hence the comparison of dates.
@@ -53,6 +53,11 @@ asan:  ## the tests under the address and undefined-behaviour sanitizers, in bui
 tsan:  ## the tests under the thread sanitizer, in build/tsan
 	$(call build,tsan,build/tsan)
 	@$(CTEST) build/tsan
+
+low-memory:  ## every test with allocations that fail at a point drawn by SEED (1)
+	$(call build,release,build)
+	cmake --build build --target failing_allocator
+	@tools/low_memory --seed $(or $(SEED),1)
 
 fuzz:  ## runs COUNT (20000) random programs, from seed SEED (1) on: eager and compiled must agree; PEER=1: and PyTorch
 	$(if $(PEER),$(if $(TENON_PEER_PYTHON),,$(error make fuzz PEER=1 needs TENON_PEER_PYTHON: a Python with PyTorch 2.13)))

@@ -8,6 +8,7 @@
 #include <tenon/ops/row.h>
 
 #include <algorithm>
+#include <numeric>
 #include <set>
 
 namespace tenon::aot {
@@ -32,8 +33,14 @@ class Partitioner {
  public:
   explicit Partitioner(const JointGraph& joint) : joint_(joint), graph_(joint.graph) {
     producer_.assign(graph_.values.size(), -1);
-    for (size_t at = 0; at < graph_.nodes.size(); ++at)
-      for (ValueId id : graph_.nodes[at].outputs) producer_[static_cast<size_t>(id)] = static_cast<int>(at);
+    memory_.resize(graph_.values.size());
+    std::iota(memory_.begin(), memory_.end(), ValueId{0});
+    for (size_t at = 0; at < graph_.nodes.size(); ++at) {
+      const Node& node = graph_.nodes[at];
+      for (ValueId id : node.outputs) producer_[static_cast<size_t>(id)] = static_cast<int>(at);
+      if (const ops::Row* row = ops::row_of(*node.op); row && row->kind == ops::Kind::View)
+        memory_[static_cast<size_t>(node.outputs[0])] = memory_of(std::get<ValueId>(node.args[0]));
+    }
     find_exposed();
   }
 
@@ -111,20 +118,16 @@ class Partitioner {
     }
   }
 
+  static constexpr int64_t kLastResort = int64_t{1} << 40;
+
+  // A cost: larger than any memory is as good as larger still.
   int64_t bytes(ValueId id) const {
     const Tensor& meta = graph_.meta(id);
-    return std::max<int64_t>(1, meta.numel().hint().value_or(4096)) * meta.element_size();
+    return std::clamp<int64_t>(meta.numel().hint().value_or(4096), 1, kLastResort / 64) * meta.element_size();
   }
 
   // The value whose memory a value shows.
-  ValueId memory_of(ValueId id) const {
-    for (int node = producer_[static_cast<size_t>(id)]; node >= 0; node = producer_[static_cast<size_t>(id)]) {
-      const ops::Row* row = ops::row_of(*graph_.nodes[static_cast<size_t>(node)].op);
-      if (!row || row->kind != ops::Kind::View) break;
-      id = std::get<ValueId>(graph_.nodes[static_cast<size_t>(node)].args[0]);
-    }
-    return id;
-  }
+  ValueId memory_of(ValueId id) const { return memory_[static_cast<size_t>(id)]; }
 
   // The caller gets the memory of results, and may change it before backward comes, unless eager keeps it too.
   void find_exposed() {
@@ -135,8 +138,6 @@ class Partitioner {
           graph::each_reference(graph_.outputs[at],
                                 [&](ValueId id) { exposed_[static_cast<size_t>(memory_of(id))] = !kept; });
   }
-
-  static constexpr int64_t kLastResort = int64_t{1} << 40;
 
   // An input is alive anyway, so that saving it costs less than saving anything else: unless the function writes to it,
   // for which it is copied. One that eager does not keep may be changed by anybody before backward comes: it is kept
@@ -258,6 +259,7 @@ class Partitioner {
   const JointGraph& joint_;
   const Graph& graph_;
   std::vector<int> producer_;           // by value: the node's position, -1 for inputs
+  std::vector<ValueId> memory_;         // by value: `memory_of`
   std::vector<bool> backward_;          // by value
   std::vector<bool> exposed_;           // by value: the caller gets its memory
   std::set<int32_t> backward_symbols_;  // unbacked symbols that the backward part binds

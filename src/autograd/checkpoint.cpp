@@ -239,8 +239,8 @@ Tensors detail::checkpoint(Checkpointed function, const Tensors& inputs, const C
   if (core::effect_interceptor() || detail::is_captured()) return function(inputs);
   return options.use_reentrant ? reentering(std::move(function), inputs, options)
                                : without_reentering(std::move(function), inputs, options);
-} catch (const std::bad_alloc&) {
-  support::raise_out_of_memory("checkpoint");
+} catch (...) {
+  support::rethrow_named("checkpoint");
 }
 
 }  // namespace tenon::autograd

@@ -325,8 +325,8 @@ void backward(std::span<const Tensor> roots, std::span<const Tensor> gradients, 
   walk.accumulate = true;
   warn_of_ring(create_graph);
   start_walk(walk);
-} catch (const std::bad_alloc&) {
-  support::raise_out_of_memory("backward");
+} catch (...) {
+  support::rethrow_named("backward");
 }
 
 std::vector<Tensor> grad(std::span<const Tensor> outputs, std::span<const Tensor> inputs,
@@ -339,8 +339,8 @@ std::vector<Tensor> grad(std::span<const Tensor> outputs, std::span<const Tensor
   std::vector<Tensor> result = start_walk(walk);
   for (size_t at = 0; at < inputs.size() && !allow_unused; ++at) check_used(result[at], at, inputs[at].description());
   return result;
-} catch (const std::bad_alloc&) {
-  support::raise_out_of_memory("grad");
+} catch (...) {
+  support::rethrow_named("grad");
 }
 
 }  // namespace tenon::autograd

@@ -104,8 +104,8 @@ void FunctionNode::connect(std::span<const Tensor> arguments, std::vector<uint32
     context_.needs_.push_back(edges.back().valid());
   }
   set_next_edges(std::move(edges));
-} catch (const std::bad_alloc&) {
-  support::raise_out_of_memory("Function");
+} catch (...) {
+  support::rethrow_named("Function");
 }
 
 void FunctionNode::finish(std::span<const Tensor> arguments, std::vector<Tensor>& results) try {
@@ -166,8 +166,8 @@ void FunctionNode::finish(std::span<const Tensor> arguments, std::vector<Tensor>
   context_.to_save_.clear();
   context_.dirty_.clear();
   context_.non_differentiable_.clear();
-} catch (const std::bad_alloc&) {
-  support::raise_out_of_memory("Function");
+} catch (...) {
+  support::rethrow_named("Function");
 }
 
 std::vector<Tensor> FunctionNode::apply(std::vector<Tensor> gradients) {

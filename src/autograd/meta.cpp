@@ -177,8 +177,8 @@ HookHandle detail::add_hook_after_accumulation(const Tensor& leaf, TensorHook ho
   if (!meta.after_accumulation) meta.after_accumulation = make_ref<TensorHooks>();
   int64_t id = meta.after_accumulation->add(std::move(hook), 0);
   return HookHandle(meta.after_accumulation, id);
-} catch (const std::bad_alloc&) {
-  support::raise_out_of_memory("register_post_accumulate_grad_hook");
+} catch (...) {
+  support::rethrow_named("register_post_accumulate_grad_hook");
 }
 
 HookHandle detail::add_hook(const Tensor& tensor, TensorHook hook, uint64_t kind) try {
@@ -203,8 +203,8 @@ HookHandle detail::add_hook(const Tensor& tensor, TensorHook hook, uint64_t kind
   }
   int64_t id = meta.hooks->add(std::move(hook), kind);
   return HookHandle(meta.hooks, id);
-} catch (const std::bad_alloc&) {
-  support::raise_out_of_memory("register_hook");
+} catch (...) {
+  support::rethrow_named("register_hook");
 }
 
 }  // namespace tenon::autograd

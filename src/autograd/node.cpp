@@ -182,7 +182,7 @@ class Waiting {
     }
     try {
       more_.reserve(more_.size() == more_.capacity() ? 2 * more_.size() + 16 : 0);
-    } catch (const std::bad_alloc&) {
+    } catch (...) {
       return false;
     }
     more_.emplace_back(node, std::move(memory));

@@ -1,12 +1,8 @@
 #include "autograd/node_name.h"
-#include "support/at_fork.h"
-#include "support/thread_data.h"
+#include "autograd/row_plan.h"
 
 #include <array>
 #include <cctype>
-#include <memory>
-#include <mutex>
-#include <unordered_map>
 
 namespace tenon::autograd {
 namespace {
@@ -42,7 +38,22 @@ constexpr std::array<std::pair<std::string_view, int>, 27> kNumbers = {{
     {"all.dims", 2},
 }};
 
-std::string make_name(const ops::Row& row) {
+// Operators with a backward step of their own in PyTorch that are a case of another one here.
+const std::string* special_case(const RecordedCall& call) {
+  static const auto &transposed = *new std::string("TBackward0"), &whole_sum = *new std::string("SumBackward0");
+  const schema::Schema& schema = call.row->schema;
+  using Tag = dispatch::Value::Tag;
+  if (schema.name == "permute" && call.arguments[1].tag() == Tag::Ints) {
+    Ints dims = call.arguments[1].ints();
+    if (dims.size() == 2 && dims[0] == 1 && dims[1] == 0) return &transposed;
+  }
+  if (schema.name == "sum" && (call.arguments[1].is_none() || call.arguments[1].ints().size() == 0)) return &whole_sum;
+  return nullptr;
+}
+
+}  // namespace
+
+std::string name_of_step(const ops::Row& row) {
   std::string name = row.schema.name;
   if (name.ends_with('_')) name.pop_back();
   if (name == "copy") return "CopyBackwards";
@@ -62,44 +73,11 @@ std::string make_name(const ops::Row& row) {
   return camel + "Backward" + std::to_string(number);
 }
 
-const std::string& look_up(const ops::Row& row) {
-  static auto& mutex = *new support::ForkSafe<std::mutex>;
-  static auto* names = new std::unordered_map<const ops::Row*, std::string>;
-  std::lock_guard lock(mutex);
-  auto [found, missing] = names->try_emplace(&row);
-  if (missing) found->second = make_name(row);
-  return found->second;
-}
-
-// Operators with a backward step of their own in PyTorch that are a case of another one here.
-const std::string* special_case(const RecordedCall& call) {
-  static const auto &transposed = *new std::string("TBackward0"), &whole_sum = *new std::string("SumBackward0");
-  const schema::Schema& schema = call.row->schema;
-  using Tag = dispatch::Value::Tag;
-  if (schema.name == "permute" && call.arguments[1].tag() == Tag::Ints) {
-    Ints dims = call.arguments[1].ints();
-    if (dims.size() == 2 && dims[0] == 1 && dims[1] == 0) return &transposed;
-  }
-  if (schema.name == "sum" && (call.arguments[1].is_none() || call.arguments[1].ints().size() == 0)) return &whole_sum;
-  return nullptr;
-}
-
-}  // namespace
-
 const std::string& node_name(const RecordedCall& call) {
   const ops::Row& row = *call.row;
   if (row.schema.name == "permute" || row.schema.name == "sum")
     if (const std::string* special = special_case(call)) return *special;
-  // Asked at every recorded call.
-  struct Slot {
-    const ops::Row* row = nullptr;
-    const std::string* name = nullptr;
-  };
-  // On the heap: a library that a program loads late (Python does) has little room among the thread's own variables.
-  auto& slots = support::thread_data([] { return new std::array<Slot, 256>(); });
-  Slot& slot = slots[(reinterpret_cast<uintptr_t>(&row) >> 6) % slots.size()];
-  if (slot.row != &row) slot = {&row, &look_up(row)};
-  return *slot.name;
+  return plan_of(row).node_name;
 }
 
 }  // namespace tenon::autograd

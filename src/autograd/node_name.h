@@ -8,6 +8,8 @@
 
 namespace tenon::autograd {
 
+// Of a row, and of a call: some calls of one row are operators of their own in PyTorch.
+std::string name_of_step(const ops::Row& row);
 const std::string& node_name(const RecordedCall& call);
 
 }  // namespace tenon::autograd

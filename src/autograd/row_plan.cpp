@@ -1,5 +1,6 @@
 #include "autograd/row_plan.h"
 
+#include "autograd/node_name.h"
 #include "autograd/row_node.h"
 #include "support/at_fork.h"
 #include "support/thread_data.h"
@@ -14,6 +15,7 @@ namespace {
 
 std::unique_ptr<const RowPlan> make_plan(const ops::Row& row) {
   auto plan = std::make_unique<RowPlan>();
+  plan->node_name = name_of_step(row);
   for (const ops::GradRule& rule : row.grads) {
     int input = row.schema.argument_index(rule.input);
     TENON_ASSERT(input >= 0, "{} has a gradient for '{}', which is no argument", row.schema.str(), rule.input);
@@ -42,7 +44,8 @@ const RowPlan& look_up(const ops::Row& row) {
 }  // namespace
 
 const RowPlan& plan_of(const ops::Row& row) {
-  // Asked at every recorded call.
+  // Asked at every recorded call. On the heap: a library that a program loads late (Python does) has little room among
+  // the thread's own variables.
   struct Slot {
     const ops::Row* row = nullptr;
     const RowPlan* plan = nullptr;

@@ -3,9 +3,14 @@
 
 #include <tenon/ops/row.h>
 
+#include <string>
+#include <string_view>
+#include <vector>
+
 namespace tenon::autograd {
 
 struct RowPlan {
+  std::string node_name;  // as `name_of_step` gives it
   // Something that a rule saves: an argument or a result, the other being -1.
   struct Save {
     std::string_view name;  // of the rule, which outlives everything

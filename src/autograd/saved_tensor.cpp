@@ -95,7 +95,6 @@ std::mutex& lock_of(const Tensor& tensor) {
 }  // namespace
 
 Ref<SavedOriginal> share_original(const Tensor& tensor) {
-  (void)grad_fn(tensor);  // a view's history may have to be made anew, which is not to happen while it is held
   AutogradMeta& meta = *meta_of(tensor);
   std::lock_guard lock(lock_of(tensor));
   if (Ref<SavedOriginal> known = meta.saved.lock()) return known;

@@ -55,8 +55,8 @@ const Tensor& Tensor::set_requires_grad(bool value) const try {
   autograd::let_go_of_original(*this);
   autograd::ensure_meta(*this).requires_grad = value;
   return *this;
-} catch (const std::bad_alloc&) {
-  support::raise_out_of_memory("set_requires_grad");
+} catch (...) {
+  support::rethrow_named("set_requires_grad");
 }
 
 bool Tensor::is_leaf() const {
@@ -111,8 +111,8 @@ void Tensor::backward(const std::optional<Tensor>& gradient, bool retain_graph, 
   std::vector<Tensor> roots{*this}, gradients;
   if (gradient) gradients.push_back(*gradient);
   autograd::backward(roots, gradients, retain_graph, create_graph);
-} catch (const std::bad_alloc&) {
-  support::raise_out_of_memory("backward");
+} catch (...) {
+  support::rethrow_named("backward");
 }
 
 void Tensor::retain_grad() const {

@@ -102,6 +102,7 @@ class Capture::Run {
       session.early_breaks.push_back(segment->early);
       const std::vector<InputSource>& sources = segment->guards.sources();
       session.expected_sources.insert(session.expected_sources.end(), sources.begin(), sources.end());
+      session.expected_choices.insert(session.expected_choices.end(), segment->choices.begin(), segment->choices.end());
     }
     session.early_breaks.push_back(early_);
     std::vector<Tensor> fakes;
@@ -163,6 +164,7 @@ class Capture::Run {
     new_policies_.clear();
     known_cells_.clear();
     new_cells_.clear();
+    choices_ = 0;
   }
 
   InputPolicy& policy(size_t input, const std::string& name, const Tensor& tensor) {
@@ -211,6 +213,8 @@ class Capture::Run {
     segment->early = std::exchange(early_, std::nullopt);
     segment->policies = std::exchange(new_policies_, {});
     segment->cell_symbols = std::exchange(new_cells_, {});
+    segment->choices.assign(session_->choices.begin() + static_cast<ptrdiff_t>(choices_), session_->choices.end());
+    choices_ = session_->choices.size();
     segment->guards = Guards(*session_, from_, depth_ == 0 ? &frame_ : nullptr);
     segment->guards.set_aliases(std::move(piece.aliases));
     if (segment->returns()) segment->guards.end_here();
@@ -243,6 +247,7 @@ class Capture::Run {
            verify_ ? "TENON_VERIFY_CAPTURE: " : "", before, now, kAdvice);
     }
     from_ = session_->progress();
+    choices_ = session_->choices.size();
     parent_ = path_[depth_++];
     if (known.returns()) return 0;
     int64_t added = known.end_registers.load(std::memory_order_relaxed);
@@ -424,6 +429,7 @@ class Capture::Run {
   bool verify_ = false;
   std::vector<InputPolicy> known_policies_, new_policies_;
   std::vector<bool> known_cells_, new_cells_;  // by cell that holds no tensor: whether it is a symbol
+  size_t choices_ = 0;                         // of the segments so far
   std::vector<Value> results_;
 };
 

@@ -78,8 +78,8 @@ CompiledFunction::CompiledFunction(CompileOptions options) try : state_(std::mak
   TENON_CHECK(!options.discard_parameters || options.freeze == Freeze::On,
               "[compile] discard_parameters gives up what constants were computed from: expected freeze = Freeze::On");
   state_->options = std::move(options);
-} catch (const std::bad_alloc&) {
-  support::raise_out_of_memory("compile");
+} catch (...) {
+  support::rethrow_named("compile");
 }
 
 CompiledFunction::~CompiledFunction() {
@@ -182,8 +182,8 @@ std::vector<Value> CompiledFunction::call(std::span<const Tensor> tensors, std::
     return state_->go_on(std::move(first), std::move(results), frame, numbers, body);
   first->leave();
   return results;
-} catch (const std::bad_alloc&) {
-  support::raise_out_of_memory("compile");
+} catch (...) {
+  support::rethrow_named("compile");
 }
 
 std::vector<Value> CompiledFunction::State::go_on(SegmentRef segment, std::vector<Value> results, Frame& frame,
@@ -407,8 +407,8 @@ Explanation CompiledFunction::explain() const try {
   for (const Reason& reason : state_->recompiles) explanation.recompiles.push_back(reason.str());
   explanation.breaks = state_->breaks;
   return explanation;
-} catch (const std::bad_alloc&) {
-  support::raise_out_of_memory("explain");
+} catch (...) {
+  support::rethrow_named("explain");
 }
 
 }  // namespace capture

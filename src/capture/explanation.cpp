@@ -27,8 +27,8 @@ std::string Explanation::str() const try {
   for (const std::string& reason : recompiles) text += "recompiled: " + reason + "\n";
   for (const std::string& reason : breaks) text += "broke: " + reason + "\n";
   return text;
-} catch (const std::bad_alloc&) {
-  support::raise_out_of_memory("explain");
+} catch (...) {
+  support::rethrow_named("explain");
 }
 
 std::ostream& operator<<(std::ostream& out, const Explanation& explanation) { return out << explanation.str(); }

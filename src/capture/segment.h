@@ -97,6 +97,7 @@ struct Segment {
   CallSite site;                             // of a break: the line of the user's program
   std::optional<EarlyBreak> early;           // what it ends with
   std::vector<InputPolicy> policies;         // of the inputs that were met here
+  std::vector<int64_t> choices;              // of the body: `Session::choose`
   std::vector<bool> cell_symbols;  // of the cells without a tensor that were met here: whether they are symbols
   // How many registers the end adds; -1: it has never come to its end, because it threw.
   mutable std::atomic<int64_t> end_registers{-1};

@@ -180,6 +180,11 @@ Value Session::add_number(const Value& kind) {
   return Value(inputs_.add_number(bits, name)).own();
 }
 
+int64_t Session::choose(int64_t now) {
+  const size_t at = choices.size();
+  return choices.emplace_back(at < expected_choices.size() ? expected_choices[at] : now);
+}
+
 Tensor Session::stand_in(const Tensor& tensor) {
   if (!tensor.defined()) return tensor;
   Tensor fake = tensor;

@@ -81,6 +81,8 @@ class Session {
   // Of a path that was taken before: where each input came from. What was one input then may be the same tensor as
   // another now, and what is compiled does not mind.
   std::vector<InputSource> expected_sources;
+  // What the body chose by values that no guard holds to (see `choose`), there and in this capture.
+  std::vector<int64_t> expected_choices, choices;
   // By segment: a break that an earlier attempt found out about.
   std::vector<std::optional<EarlyBreak>> early_breaks;
 
@@ -92,6 +94,9 @@ class Session {
   // become inputs.
   Tensor stand_in(const Tensor& tensor);
   CellValue read_cell(const Ref<CellState>& cell);
+  // A choice that a body makes by values: where the path was taken before, with other values perhaps, as it was made
+  // then.
+  int64_t choose(int64_t now);
 
   // Runs `body` on the arguments' fakes, breaks included, and finishes the last piece.
   void run(std::span<const Tensor> fakes, std::span<const dispatch::Value> numbers, Body body);

@@ -145,9 +145,6 @@ std::vector<CompiledKernelRef> compile_all(std::vector<loop::Kernel> kernels) {
     for (size_t i; (i = next++) < jobs.size();) {
       try {
         jobs[i].result = build(jobs[i], bits);
-      } catch (const std::bad_alloc&) {
-        jobs[i].error = std::make_exception_ptr(
-            MemoryError(fmt::format("[compile] out of memory while compiling the kernel {}", jobs[i].kernel.name)));
       } catch (...) {
         jobs[i].error = std::current_exception();
       }
@@ -159,8 +156,8 @@ std::vector<CompiledKernelRef> compile_all(std::vector<loop::Kernel> kernels) {
   helpers.reserve(threads);
   try {
     for (size_t i = 1; i < threads; ++i) helpers.emplace_back(work);
-  } catch (const std::system_error& error) {
-    // The system gives no more threads: those that there are do it all.
+  } catch (const std::exception& error) {
+    // The system gives no more threads, or there is no memory for one: those that there are do it all.
     TENON_LOG(Kernels, "{} threads compile, {} were wanted: {}", helpers.size() + 1, threads, error.what());
   }
   work();

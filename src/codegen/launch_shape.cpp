@@ -1,3 +1,5 @@
+#include "loop/iterations.h"
+
 #include <tenon/codegen/launch_shape.h>
 #include <tenon/support/small_vector.h>
 
@@ -24,16 +26,17 @@ LaunchShape::LaunchShape(const loop::Kernel& kernel) {
   const loop::Loop& outer = **only;
   parallel_ = true;
   vector_ = outer.vector;
+  sym::Expr extent = loop::iterations(outer, *kernel.pool);
   sym::Expr work = work_of(outer.body, *kernel.pool);
-  if (outer.extent.is_constant() && work.is_constant()) {
-    constant_ = {outer.extent.constant(), work.constant()};
+  if (extent.is_constant() && work.is_constant()) {
+    constant_ = {extent.constant(), work.constant()};
     return;
   }
   symbols_ = static_cast<size_t>(kernel.pool->symbol_count());
   for (sym::Expr integer : kernel.integers) symbol_ids_.push_back(integer.symbol_id());
-  const sym::Expr results[] = {outer.extent, work};
+  const sym::Expr results[] = {extent, work};
   program_ = sym::ExprProgram(results);
-  extent_ = outer.extent;
+  extent_ = extent;
 }
 
 LaunchShape::Values LaunchShape::run(std::span<const int64_t> integers) const {

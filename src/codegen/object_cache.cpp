@@ -2,6 +2,7 @@
 
 #include "bounds.h"
 #include "support/at_fork.h"
+#include "support/out_of_memory.h"
 #include "trim_cache.h"
 #include "write_file.h"
 
@@ -156,11 +157,13 @@ std::string cache_folder() {
   return s.folder;
 }
 
-void set_cache_folder(const std::string& path) {
+void set_cache_folder(const std::string& path) try {
   State& s = state();
   std::lock_guard lock(s.mutex);
   s.folder = usable(path);
   s.resolved = true;
+} catch (...) {
+  support::rethrow_named("set_cache_folder");
 }
 
 void set_cache_limit(int64_t bytes) {

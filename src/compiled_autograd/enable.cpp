@@ -73,8 +73,8 @@ autograd::EngineInterceptor interceptor(Options options) {
 }  // namespace
 
 Enable::Enable(Options options) try : walks_(interceptor(std::move(options))) {
-} catch (const std::bad_alloc&) {
-  support::raise_out_of_memory("compiled_autograd");
+} catch (...) {
+  support::rethrow_named("compiled_autograd");
 }
 Disable::Disable() : walks_([](const autograd::Walk&) { return std::optional<std::vector<Tensor>>(); }) {}
 

@@ -57,10 +57,9 @@ class Replay {
 class Replay::Exchange final : public autograd::NodeVisitor {
  public:
   Exchange(Replay& replay) : replay_(replay), changes_(replay.substitutes_.changes) {
-    // What is equal at capture is one symbol; a guard says so.
     for (const Tensor& tensor : replay.substitutes_.tensors)
       for (const SymInt& size : tensor.sym_sizes())
-        if (size.is_symbolic() && size.hint()) known_.try_emplace(*size.hint(), size);
+        if (size.is_symbolic() && size.hint()) add(size);
   }
 
   void begin(size_t step, size_t tensor, size_t number, size_t symbol) {
@@ -80,18 +79,25 @@ class Replay::Exchange final : public autograd::NodeVisitor {
       number = symbol;
       return;
     }
-    if (*symbol.hint() == 0 || *symbol.hint() == 1) {
-      (void)bool(symbol == *symbol.hint());
-      number = *symbol.hint();
-      return;
+    // What is equal at capture is one symbol, and 0 and 1 are themselves; guards say so.
+    const int64_t hint = *symbol.hint();
+    auto equal = first_with_.find(hint);
+    int64_t choice = hint == 0 || hint == 1       ? kItself
+                     : equal == first_with_.end() ? static_cast<int64_t>(known_.size())
+                                                  : equal->second;
+    if (capture::Session* session = capture::Session::current()) choice = session->choose(choice);
+    if (choice == kItself) {
+      (void)bool(symbol == hint);
+      number = hint;
+    } else if (choice == static_cast<int64_t>(known_.size())) {
+      if (hint > 1) (void)bool(symbol > 1);
+      add(symbol);
+      number = symbol;
+    } else {
+      const SymInt& known = known_[static_cast<size_t>(choice)];
+      if (!known.same(symbol)) (void)bool(symbol == known);
+      number = known;
     }
-    auto [known, first] = known_.try_emplace(*symbol.hint(), symbol);
-    if (first) {
-      if (*symbol.hint() > 1) (void)bool(symbol > 1);
-    } else if (!known->second.same(symbol)) {
-      (void)bool(symbol == known->second);
-    }
-    number = known->second;
   }
   void number(SymFloat& number) override {
     if (changes_[number_++]) number = replay_.substitutes_.numbers[symbol_++].sym_float();
@@ -114,11 +120,18 @@ class Replay::Exchange final : public autograd::NodeVisitor {
   }
 
  private:
+  static constexpr int64_t kItself = -1;
+
   std::span<const Tensor> substitutes() const { return replay_.substitutes_.tensors; }
+  void add(const SymInt& symbol) {
+    first_with_.try_emplace(*symbol.hint(), static_cast<int64_t>(known_.size()));
+    known_.push_back(symbol);
+  }
 
   Replay& replay_;
   const std::vector<bool>& changes_;
-  std::map<int64_t, SymInt> known_;
+  std::vector<SymInt> known_;              // in the order in which they are met
+  std::map<int64_t, int64_t> first_with_;  // by hint: where it stands among them
   size_t step_ = 0, tensor_ = 0, number_ = 0, symbol_ = 0, packed_ = 0;
 };
 

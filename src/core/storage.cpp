@@ -145,7 +145,7 @@ void release(void* data, int64_t bytes) {
   try {
     blocks.free[static_cast<size_t>(index)].emplace_back(rounded, data);
     blocks.cached += rounded;
-  } catch (const std::bad_alloc&) {
+  } catch (...) {
     std::free(data);
   }
 }

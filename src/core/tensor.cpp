@@ -2,6 +2,7 @@
 #include "core/rebind.h"
 #include "core/size_reader.h"
 #include "support/checked.h"
+#include "support/out_of_memory.h"
 #include "support/thread_context.h"
 
 #include <tenon/core/tensor.h>
@@ -157,9 +158,11 @@ void* TensorBase::raw_data() const {
   return static_cast<std::byte*>(impl.storage->data()) + impl.offset * size_of(impl.dtype);
 }
 
-std::string TensorBase::description() const {
+std::string TensorBase::description() const try {
   if (!defined()) return "undefined";
   return fmt::format("{}{}", name(dtype()), tenon::str(sym_sizes()));
+} catch (...) {
+  support::rethrow_named("description");
 }
 
 namespace core {

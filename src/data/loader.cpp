@@ -77,8 +77,7 @@ class DataLoader::Epoch {
     // Where there is no memory or no thread for more, those that there are do it all; without any, the loop does.
     try {
       for (size_t at = 0; at < workers; ++at) workers_.emplace_back([this] { work(); });
-    } catch (const std::bad_alloc&) {
-    } catch (const std::system_error&) {
+    } catch (...) {
     }
   }
   ~Epoch() {
@@ -166,8 +165,8 @@ DataLoader::DataLoader(DatasetRef dataset, const LoaderOptions& options, std::sh
     sampler_ = std::make_shared<RandomSampler>(dataset_->size(), options.seed);
   else
     sampler_ = std::make_shared<SequentialSampler>(dataset_->size());
-} catch (const std::bad_alloc&) {
-  support::raise_out_of_memory("DataLoader");
+} catch (...) {
+  support::rethrow_named("DataLoader");
 }
 
 size_t DataLoader::size() const {
@@ -185,8 +184,8 @@ DataLoader::Iterator DataLoader::begin() try {
   }
   return Iterator(
       std::make_unique<Epoch>(dataset_, std::move(batches), options_.workers, options_.workers * options_.prefetch));
-} catch (const std::bad_alloc&) {
-  support::raise_out_of_memory("DataLoader");
+} catch (...) {
+  support::rethrow_named("DataLoader");
 }
 
 DataLoader::Iterator::Iterator(std::unique_ptr<Epoch> epoch) : epoch_(std::move(epoch)), current_(epoch_->next()) {}
@@ -196,8 +195,8 @@ DataLoader::Iterator::~Iterator() = default;
 DataLoader::Iterator& DataLoader::Iterator::operator++() try {
   current_ = epoch_->next();
   return *this;
-} catch (const std::bad_alloc&) {
-  support::raise_out_of_memory("DataLoader");
+} catch (...) {
+  support::rethrow_named("DataLoader");
 }
 
 }  // namespace tenon::data

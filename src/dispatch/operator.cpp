@@ -195,6 +195,8 @@ Results call_boxed(const Operator& op, std::span<const Value> args) {
     check_defined(op, args);
   try {
     run_kernel(call, keys);
+  } catch (const support::NoMemory&) {
+    raise_out_of_memory(op, args);
   } catch (const std::bad_alloc&) {
     raise_out_of_memory(op, args);
   }

@@ -180,8 +180,8 @@ std::string Tensor::str() const try {
   if (device() != kCPU) text += fmt::format(", device={}", device().str());
   if (requires_grad()) text += ", requires_grad=true";
   return text + ")";
-} catch (const std::bad_alloc&) {
-  support::raise_out_of_memory("str");
+} catch (...) {
+  support::rethrow_named("str");
 }
 
 std::ostream& operator<<(std::ostream& out, const Tensor& tensor) { return out << tensor.str(); }

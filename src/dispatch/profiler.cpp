@@ -88,7 +88,7 @@ void ProfileScope::start(std::string_view prefix, std::string_view name, std::sp
   open->event.forward_thread = forward_thread;
   open->event.thread = thread_number();
   if (const std::string* module = current_origin().module) open->event.module = *module;
-  open->around = std::exchange(Open::innermost(), open.get());
+  open->around = Open::innermost();
   if (open->around) open->event.depth = open->around->event.depth + 1;
   {
     std::lock_guard lock(store().mutex);
@@ -96,7 +96,7 @@ void ProfileScope::start(std::string_view prefix, std::string_view name, std::sp
     open->begin = store().begin;
     if (store().record_shapes) open->event.shapes = shapes_of(args);
   }
-  open_ = open.release();
+  open_ = Open::innermost() = open.release();
   open_->event.start = nanoseconds_since(open_->begin);
 }
 
@@ -105,7 +105,12 @@ void ProfileScope::finish() {
   open->event.duration = nanoseconds_since(open->begin) - open->event.start;
   Open::innermost() = open->around;
   std::lock_guard lock(store().mutex);
-  if (detail::profiling && open->record == store().record) store().events.push_back(std::move(open->event));
+  if (!detail::profiling || open->record != store().record) return;
+  try {
+    store().events.push_back(std::move(open->event));
+  } catch (...) {
+    // An event for which there is no memory is left out: destructors come here.
+  }
 }
 
 uint64_t current_record(int64_t& now) {

@@ -202,7 +202,7 @@ void Registry::take_back(Operator& op, KernelKey key, const KernelRef& kernel) {
   try {
     exchange_kernel(op, index, nullptr);
     known.places[index].clear();
-  } catch (const std::bad_alloc&) {
+  } catch (...) {
     known.abandoned_kernels[index] = true;
   }
 }
@@ -301,7 +301,7 @@ Defined define_scoped(schema::Schema schema, std::vector<Tag> tags, std::string 
   auto undo = [&registry](Operator& defined) {
     try {
       registry.remove(defined);
-    } catch (const std::bad_alloc&) {
+    } catch (...) {
       Registry::record(defined).abandoned = true;
     }
   };
@@ -310,7 +310,7 @@ Defined define_scoped(schema::Schema schema, std::vector<Tag> tags, std::string 
               Registry::Lock undo_lock(registry);
               undo(*held);
             })};
-  } catch (const std::bad_alloc&) {
+  } catch (...) {
     undo(op);
     throw;
   }
@@ -366,7 +366,7 @@ Registration register_fallback_scoped(DispatchKey key, KernelFunction kernel, st
       registry.rebuild_all();
       registry.retire(held);
       registry.fallback_places[index].clear();
-    } catch (const std::bad_alloc&) {
+    } catch (...) {
       registry.fallbacks[index] = held;  // it stays: tables that were not rebuilt still use it
     }
   });

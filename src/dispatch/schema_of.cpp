@@ -154,8 +154,8 @@ void check_signature(const schema::Schema& schema, const FunctionTypes& types, s
   for (size_t at = 0; at < returns.size(); ++at)
     if (normal(parse_type(returns[at])) != normal(schema.returns[at].type))
       refuse(fmt::format("result {} is {}, expected {}", at, returns[at], schema.returns[at].type.str()));
-} catch (const std::bad_alloc&) {
-  support::raise_out_of_memory("library");
+} catch (...) {
+  support::rethrow_named("library");
 }
 
 Value list_of_scalars(const std::vector<Scalar>& list) {

@@ -71,7 +71,7 @@ void run_fake(dispatch::Call& call) {
   struct Place {
     std::string before = sym::ShapeEnv::place();
     explicit Place(const std::string& now) { sym::ShapeEnv::set_place(now); }
-    ~Place() { sym::ShapeEnv::set_place(before); }
+    ~Place() { sym::ShapeEnv::set_place(std::move(before)); }
   } place(call.op.brief_name());
   ops::Arguments arguments(call.op, call.args);
   switch (row->kind) {

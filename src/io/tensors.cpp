@@ -13,8 +13,8 @@ NamedTensors load(const std::filesystem::path& path) try {
   if (extension == ".npy") return {{path.stem().string(), load_npy(path)}};
   if (extension == ".pt" || extension == ".pth") return load_pytorch(path).tensors();
   fail<ValueError>("[load] expected a file .safetensors, .npz, .npy, .pt or .pth, got {}", path.string());
-} catch (const std::bad_alloc&) {
-  support::raise_out_of_memory("load");
+} catch (...) {
+  support::rethrow_named("load");
 }
 
 void save(const std::filesystem::path& path, const NamedTensors& tensors) try {
@@ -25,8 +25,8 @@ void save(const std::filesystem::path& path, const NamedTensors& tensors) try {
                     "[save] expected a file .safetensors or .npz, or .npy for one tensor, got {} for {}", path.string(),
                     tensors.size());
   save_npy(path, tensors[0].second);
-} catch (const std::bad_alloc&) {
-  support::raise_out_of_memory("save");
+} catch (...) {
+  support::rethrow_named("save");
 }
 
 }  // namespace tenon::io

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "kernels/matmul_primitive.h"
+#include "support/out_of_memory.h"
 
 namespace tenon::kernels {
 namespace {
@@ -197,7 +198,7 @@ std::optional<TensorBase> row_of(const TensorBase& bias, const Matrices& out) {
 
 }  // namespace
 
-void matmul(const TensorBase& a, const TensorBase& b, const TensorBase& out, const MatmulEpilogue& epilogue) {
+void matmul(const TensorBase& a, const TensorBase& b, const TensorBase& out, const MatmulEpilogue& epilogue) try {
   static Counter& calls = counter("library_calls");
   const Dtype dtype = out.dtype();
   TENON_ASSERT(matmul_supports(dtype) && a.dtype() == dtype && b.dtype() == dtype, "a product of {} and {} into {}",
@@ -247,6 +248,8 @@ void matmul(const TensorBase& a, const TensorBase& b, const TensorBase& out, con
   }
   if (epilogue.relu) relu(target, dtype);
   if (target.owner.defined()) copy(target, result, dtype);
+} catch (...) {
+  support::rethrow_named("matmul");  // oneDNN throws what the standard library does
 }
 
 }  // namespace tenon::kernels

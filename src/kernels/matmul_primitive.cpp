@@ -1,4 +1,5 @@
 #include "kernels/matmul_primitive.h"
+#include "support/out_of_memory.h"
 #include "support/thread_data.h"
 
 #include <tenon/kernels/matmul.h>
@@ -121,7 +122,7 @@ MatmulPrimitive& matmul_primitive(const MatmulKey& key) {
   return support::thread_data([] { return new Cache(kKept); }).get(key);
 }
 
-bool matmul_supports(Dtype dtype) {
+bool matmul_supports(Dtype dtype) try {
   if (dtype == Dtype::Float32) return true;
   if (dtype != Dtype::BFloat16) return false;
   // oneDNN has bfloat16 from AVX-512 on.
@@ -130,11 +131,14 @@ bool matmul_supports(Dtype dtype) {
     try {
       dnnl::matmul::primitive_desc description(dnnl::matmul::desc(square, square, square), engine());
       return !onednn::is_reference(description.impl_info_str());
-    } catch (const dnnl::error&) {
+    } catch (const dnnl::error& error) {
+      if (error.status == dnnl_out_of_memory) support::raise_no_memory();  // and is asked again
       return false;
     }
   }();
   return supported;
+} catch (...) {
+  support::rethrow_named("matmul");
 }
 
 int64_t matmul_primitives_made() { return made; }

@@ -140,8 +140,8 @@ schema::Schema custom_schema(std::string_view name, const dispatch::detail::Func
                             "[{}] custom_op does not support kwarg-only Tensor args: '{}' in {}", name, argument.name,
                             schema.str());
   return schema;
-} catch (const std::bad_alloc&) {
-  support::raise_out_of_memory("custom_op");
+} catch (...) {
+  support::rethrow_named("custom_op");
 }
 
 std::vector<Value> trailing_defaults(const Operator& op, size_t given) {
@@ -194,8 +194,8 @@ std::shared_ptr<CustomOpState> define_custom_op(schema::Schema schema, const std
   std::lock_guard lock(all.mutex);
   all.by_name[state->name] = state;
   return state;
-} catch (const std::bad_alloc&) {
-  support::raise_out_of_memory("custom_op");
+} catch (...) {
+  support::rethrow_named("custom_op");
 }
 
 namespace {
@@ -246,8 +246,8 @@ void set_kernel(CustomOpState& state, const std::vector<std::string>& device_typ
     std::lock_guard lock(state.mutex);
     before = std::exchange(state.kernels[key], dispatch::replace_scoped(*state.op, key, checked(kernel), place));
   }
-} catch (const std::bad_alloc&) {
-  support::raise_out_of_memory("register_kernel");
+} catch (...) {
+  support::rethrow_named("register_kernel");
 }
 
 void set_fake(const std::shared_ptr<CustomOpState>& state, KernelFunction fake, const std::string& place) try {
@@ -255,16 +255,16 @@ void set_fake(const std::shared_ptr<CustomOpState>& state, KernelFunction fake, 
   std::lock_guard lock(state->mutex);
   state->fake = std::move(wrapped);
   state->fake_place = place;
-} catch (const std::bad_alloc&) {
-  support::raise_out_of_memory("register_fake");
+} catch (...) {
+  support::rethrow_named("register_fake");
 }
 
 void set_formula(CustomOpState& state, Formula formula) try {
   auto shared = std::make_shared<const Formula>(std::move(formula));
   std::lock_guard lock(state.mutex);
   state.formula = std::move(shared);
-} catch (const std::bad_alloc&) {
-  support::raise_out_of_memory("register_autograd");
+} catch (...) {
+  support::rethrow_named("register_autograd");
 }
 
 }  // namespace detail
@@ -290,8 +290,8 @@ void register_kernel_function(OperatorHandle handle, const std::vector<std::stri
     return detail::set_kernel(*state, device_types, std::move(kernel), place);
   for (KernelKey key : keys_of_devices(device_types))
     keep(dispatch::register_scoped(handle.op(), key, kernel, place), lib);
-} catch (const std::bad_alloc&) {
-  support::raise_out_of_memory("register_kernel");
+} catch (...) {
+  support::rethrow_named("register_kernel");
 }
 
 void register_fake_function(OperatorHandle handle, KernelFunction fake, dispatch::Library* lib,
@@ -307,8 +307,8 @@ void register_fake_function(OperatorHandle handle, KernelFunction fake, dispatch
               "no fake impl",
               op.name());
   keep(dispatch::register_scoped(op, KernelKey::Fake, fake_kernel(std::move(fake)), place), lib);
-} catch (const std::bad_alloc&) {
-  support::raise_out_of_memory("register_fake");
+} catch (...) {
+  support::rethrow_named("register_fake");
 }
 
 void register_formula(OperatorHandle handle, Formula formula, dispatch::Library* lib, const std::string& place) try {
@@ -334,8 +334,8 @@ void register_formula(OperatorHandle handle, Formula formula, dispatch::Library*
            },
            place),
        lib);
-} catch (const std::bad_alloc&) {
-  support::raise_out_of_memory("register_autograd");
+} catch (...) {
+  support::rethrow_named("register_autograd");
 }
 
 std::string fake_source(OperatorHandle op) {

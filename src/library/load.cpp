@@ -1,3 +1,5 @@
+#include "support/out_of_memory.h"
+
 #include <tenon/library/load.h>
 #include <tenon/support/error.h>
 #include <tenon/support/hash.h>
@@ -101,7 +103,7 @@ std::string this_library() {
 
 }  // namespace
 
-std::string load_inline(const std::string& name, const std::string& source, const LoadOptions& options) {
+std::string load_inline(const std::string& name, const std::string& source, const LoadOptions& options) try {
   const char* from_environment = std::getenv("CXX");
   std::string compiler = !options.compiler.empty()               ? options.compiler
                          : from_environment && *from_environment ? from_environment
@@ -130,6 +132,8 @@ std::string load_inline(const std::string& name, const std::string& source, cons
   }
   load_library(made.string());
   return made.string();
+} catch (...) {
+  support::rethrow_named("load_inline");
 }
 
 }  // namespace tenon::library

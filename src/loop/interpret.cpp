@@ -1,3 +1,4 @@
+#include "iterations.h"
 #include "print.h"
 
 #include <tenon/loop/evaluate.h>
@@ -7,6 +8,8 @@
 
 namespace tenon::loop {
 namespace {
+
+constexpr int64_t kMany = int64_t{1} << 20;  // iterations of which it is asked whether they do anything
 
 int32_t max_symbols(const Kernel& kernel) { return kernel.pool->symbol_count(); }
 
@@ -114,7 +117,8 @@ struct Interpreter {
         continue;
       }
       const Loop& loop = *std::get<std::unique_ptr<Loop>>(statement);
-      const int64_t extent = sym::evaluate(loop.extent, symbols);
+      int64_t extent = sym::evaluate(loop.extent, symbols);
+      if (extent > kMany) extent = sym::evaluate(iterations(loop, *kernel.pool), symbols);
       TENON_ASSERT(extent >= 0, "kernel {}: the extent of `{}` is {}", kernel.name, header_of(loop), extent);
       run(loop, 0, extent);
     }
@@ -128,7 +132,7 @@ int64_t parallel_extent(const Kernel& kernel, std::span<const int64_t> integers)
   if (!loop) return 1;
   TENON_ASSERT(integers.size() == kernel.integers.size(), "kernel {} has {} integer parameters, got {}", kernel.name,
                kernel.integers.size(), integers.size());
-  return sym::evaluate(loop->extent, symbol_values(kernel, integers.data()));
+  return sym::evaluate(iterations(*loop, *kernel.pool), symbol_values(kernel, integers.data()));
 }
 
 void interpret(const Kernel& kernel, const Launch& launch) {

@@ -32,8 +32,8 @@ Linear::Linear(int64_t in_features, int64_t out_features, const LinearOptions& o
   bias = parameter("bias", options.bias ? uniform({out_features}, bound, options.dtype) : Tensor());
   describe("Linear",
            fmt::format("in_features={}, out_features={}, bias={}", in_features, out_features, yes_or_no(options.bias)));
-} catch (const std::bad_alloc&) {
-  support::raise_out_of_memory("Linear");
+} catch (...) {
+  support::rethrow_named("Linear");
 }
 
 Tensor Linear::operator()(const Tensor& input) const {

@@ -18,10 +18,8 @@ namespace tenon::nn {
 ModuleScope::ModuleScope(const std::string& path) : before_(std::exchange(current_origin().module, &path)) {}
 ModuleScope::~ModuleScope() { current_origin().module = before_; }
 
-Module::Module() try : state_(std::make_shared<State>()) {
-  state_->training.state()->name = "training";
-} catch (const std::bad_alloc&) {
-  support::raise_out_of_memory("Module");
+Module::Module() try : state_(std::make_shared<State>()) { state_->training.state()->name = "training"; } catch (...) {
+  support::rethrow_named("Module");
 }
 
 // Within `clone` the state is copied, once: its cells and children by their own copy constructors.
@@ -48,8 +46,8 @@ Cell<Tensor> Module::parameter(std::string name, const Tensor& initial) try {
   cell.state()->name = name;
   state_->parameters.emplace_back(std::move(name), cell);
   return cell;
-} catch (const std::bad_alloc&) {
-  support::raise_out_of_memory("parameter");
+} catch (...) {
+  support::rethrow_named("parameter");
 }
 
 Cell<Tensor> Module::buffer(std::string name, const Tensor& initial) try {
@@ -58,8 +56,8 @@ Cell<Tensor> Module::buffer(std::string name, const Tensor& initial) try {
   cell.state()->name = name;
   state_->buffers.emplace_back(std::move(name), cell);
   return cell;
-} catch (const std::bad_alloc&) {
-  support::raise_out_of_memory("buffer");
+} catch (...) {
+  support::rethrow_named("buffer");
 }
 
 namespace {
@@ -82,8 +80,8 @@ void Module::add_child(std::string name, const Module& module, const char* type)
   // Cells are named by their whole path, so that guards and errors say which one they mean.
   module.move_below(name);
   state_->children.emplace_back(std::move(name), Module(module.state_));
-} catch (const std::bad_alloc&) {
-  support::raise_out_of_memory("submodule");
+} catch (...) {
+  support::rethrow_named("submodule");
 }
 
 void Module::describe(std::string kind, std::string details) const {
@@ -123,8 +121,8 @@ NamedTensors Module::named_parameters() const try {
     for (const auto& [name, cell] : state.parameters) add_once(list, prefix + name, cell.get());
   });
   return list;
-} catch (const std::bad_alloc&) {
-  support::raise_out_of_memory("named_parameters");
+} catch (...) {
+  support::rethrow_named("named_parameters");
 }
 
 NamedTensors Module::named_buffers() const try {
@@ -133,16 +131,16 @@ NamedTensors Module::named_buffers() const try {
     for (const auto& [name, cell] : state.buffers) add_once(list, prefix + name, cell.get());
   });
   return list;
-} catch (const std::bad_alloc&) {
-  support::raise_out_of_memory("named_buffers");
+} catch (...) {
+  support::rethrow_named("named_buffers");
 }
 
 std::vector<Tensor> Module::parameters() const try {
   std::vector<Tensor> list;
   for (auto& [name, tensor] : named_parameters()) list.push_back(tensor);
   return list;
-} catch (const std::bad_alloc&) {
-  support::raise_out_of_memory("parameters");
+} catch (...) {
+  support::rethrow_named("parameters");
 }
 
 std::vector<std::pair<std::string, Module>> Module::children() const { return state_->children; }
@@ -150,8 +148,8 @@ std::vector<std::pair<std::string, Module>> Module::children() const { return st
 const Module& Module::train(bool on) const try {
   each_module("", [&](const std::string&, const State& state) { state.training.set(on); });
   return *this;
-} catch (const std::bad_alloc&) {
-  support::raise_out_of_memory("train");
+} catch (...) {
+  support::rethrow_named("train");
 }
 
 std::vector<std::pair<std::string, Module>> Module::named_modules() const try {
@@ -160,8 +158,8 @@ std::vector<std::pair<std::string, Module>> Module::named_modules() const try {
     for (auto& [inner, module] : child.named_modules())
       list.emplace_back(inner.empty() ? name : name + "." + inner, module);
   return list;
-} catch (const std::bad_alloc&) {
-  support::raise_out_of_memory("named_modules");
+} catch (...) {
+  support::rethrow_named("named_modules");
 }
 
 const Module& Module::apply(const std::function<void(const Module&)>& visit) const {
@@ -188,8 +186,8 @@ std::string Module::str() const try {
   std::string text;
   print(text, 0);
   return text;
-} catch (const std::bad_alloc&) {
-  support::raise_out_of_memory("str");
+} catch (...) {
+  support::rethrow_named("str");
 }
 
 const Module& Module::to(Dtype dtype) const try {
@@ -207,8 +205,8 @@ const Module& Module::to(Dtype dtype) const try {
     for (const auto& [name, cell] : state.buffers) convert(cell);
   });
   return *this;
-} catch (const std::bad_alloc&) {
-  support::raise_out_of_memory("to");
+} catch (...) {
+  support::rethrow_named("to");
 }
 
 const Module& Module::requires_grad(bool on) const {
@@ -224,8 +222,8 @@ NamedTensors Module::state_dict() const try {
         if (Tensor tensor = cell.get(); tensor.defined()) list.emplace_back(prefix + name, tensor.detach());
   });
   return list;
-} catch (const std::bad_alloc&) {
-  support::raise_out_of_memory("state_dict");
+} catch (...) {
+  support::rethrow_named("state_dict");
 }
 
 std::string LoadResult::str() const {
@@ -268,8 +266,8 @@ LoadResult Module::load_state_dict(const NamedTensors& state, bool strict) const
                     list("of another size", misfits));
   for (auto& [own, value] : copies) own.copy_(value);
   return result;
-} catch (const std::bad_alloc&) {
-  support::raise_out_of_memory("load_state_dict");
+} catch (...) {
+  support::rethrow_named("load_state_dict");
 }
 
 void Module::save(const std::filesystem::path& path) const { io::save(path, state_dict()); }
@@ -344,8 +342,8 @@ void Module::reparametrize(const std::string& name, const NamedTensors& trained,
     return compute(now, training.get());
   };
   state_->computed.push_back(std::move(made));
-} catch (const std::bad_alloc&) {
-  support::raise_out_of_memory("reparametrize");
+} catch (...) {
+  support::rethrow_named("reparametrize");
 }
 
 void Module::undo_reparametrization(const std::string& name) const try {
@@ -363,8 +361,8 @@ void Module::undo_reparametrization(const std::string& name) const try {
   found->cell.set(now);
   state_->parameters.emplace_back(name, found->cell);
   state_->computed.erase(found);
-} catch (const std::bad_alloc&) {
-  support::raise_out_of_memory("undo_reparametrization");
+} catch (...) {
+  support::rethrow_named("undo_reparametrization");
 }
 
 void Module::zero_grad() const try {
@@ -378,8 +376,8 @@ void Module::zero_grad() const try {
     (*instead)({"a module forgets gradients", list, forget});
   else
     forget(list);
-} catch (const std::bad_alloc&) {
-  support::raise_out_of_memory("zero_grad");
+} catch (...) {
+  support::rethrow_named("zero_grad");
 }
 
 }  // namespace tenon::nn

@@ -63,7 +63,7 @@ Lane x_log_y(Lane x, Lane y) { return select(isnan(y), nan_like(x), select(x == 
 
 Tensor rounded(const Tensor& self, int64_t decimals) {
   if (decimals == 0 || !is_floating(defined(self, "round").dtype())) return round(self);
-  double scale = std::pow(10.0, static_cast<double>(std::abs(decimals)));
+  double scale = std::pow(10.0, std::abs(static_cast<double>(decimals)));
   return decimals > 0 ? round(self * scale) / scale : round(self / scale) * scale;
 }
 

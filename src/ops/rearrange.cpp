@@ -222,7 +222,7 @@ OPS(pieces) {
         TENON_CHECK(chunks > 0, "[chunk] expected a number of at least 1, got {}", chunks);
         SymInt size = dimensioned(self, "chunk").size(wrap_dim(dim, self.dim(), "chunk"));
         SymInt each = divide_up(size, chunks);
-        if (decide_or(size == 0, false))
+        if (bool(size == 0))
           return split_with_sizes(self, SymInts(std::vector<int64_t>(static_cast<size_t>(chunks), 0)), dim);
         return split(self, each, dim);
       });

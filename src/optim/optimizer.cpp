@@ -53,8 +53,8 @@ void Optimizer::step() try {
       update(parameters_[at], gradient, states_[at], group);
     }
   together.launch();
-} catch (const std::bad_alloc&) {
-  support::raise_out_of_memory("step");
+} catch (...) {
+  support::rethrow_named("step");
 }
 
 void Optimizer::zero_grad(bool set_to_none) {

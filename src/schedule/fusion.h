@@ -108,6 +108,7 @@ struct EmittedKernel {
   std::vector<runtime::ScalarSource>
       scalars;  // Expr indices refer to `scalar_exprs`; Seed and Offset to `random_nodes`
   std::vector<Expr> scalar_exprs;
+  std::vector<Expr> numbers;  // computed of sizes by the kernel itself: before it runs they are seen to fit 64 bits
   std::vector<const Node*> random_nodes;
 };
 

@@ -153,9 +153,13 @@ Lane Lowering::number_lane(const Node& node, size_t at, const dispatch::Value& v
   return scalar.is_real() ? builder_.constant(scalar.real(), dtype) : builder_.constant(scalar.to_int(), dtype);
 }
 
-// Integers of sizes are index arithmetic; reals and truths are computed before the launch.
+// Integers of sizes are index arithmetic; reals and truths are computed before the launch. (So are integers, once: what
+// 64 bits do not hold is an Error there, and another number here.)
 Lane Lowering::symbolic_lane(const Scalar& scalar, Dtype dtype) {
-  if (scalar.kind() == Scalar::Kind::Int) return loop::cast(builder_.index(to_kernel(scalar.integer())), dtype);
+  if (scalar.kind() == Scalar::Kind::Int) {
+    if (!scalar.integer().expr().is_symbol()) numbers_.push_back(scalar.integer().expr());
+    return loop::cast(builder_.index(to_kernel(scalar.integer())), dtype);
+  }
   Expr expr = scalar.is_real() ? scalar.sym_real().expr() : scalar.integer().expr();
   auto [found, added] = scalar_parameters_.try_emplace(expr, -1);
   if (added) {
@@ -547,6 +551,7 @@ EmittedKernel Lowering::finish() {
   emitted.integers = std::move(integers_);
   emitted.scalars = std::move(scalars_);
   emitted.scalar_exprs = std::move(scalar_exprs_);
+  emitted.numbers = std::move(numbers_);
   emitted.random_nodes = std::move(random_nodes_);
   return emitted;
 }

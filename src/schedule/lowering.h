@@ -124,6 +124,7 @@ class Lowering {
   std::unordered_map<Expr, Expr> computed_;    // the latter, by what they are in the graph
   std::unordered_map<Expr, int> scalar_parameters_;
   std::vector<Expr> scalar_exprs_;
+  std::vector<Expr> numbers_;
   std::map<ValueId, int> buffers_;
   std::vector<ValueId> buffer_values_;
   std::map<std::pair<const Node*, size_t>, int> number_parameters_;

@@ -187,6 +187,7 @@ class Planner {
     step.kernel = launched_++;
     for (ValueId id : kernel.buffers) step.buffers.push_back(is_partial(id) ? partials[partial_place(id)] : slot(id));
     for (Expr each : kernel.integers) step.integers.push_back(expr(each));
+    for (Expr each : kernel.numbers) expr(each);
     for (runtime::ScalarSource source : kernel.scalars) {
       if (source.kind == runtime::ScalarSource::Kind::Expr)
         source.index = expr(kernel.scalar_exprs[static_cast<size_t>(source.index)]);

@@ -58,10 +58,10 @@ struct Gate {
     changed.notify_all();
   }
   void open_in_child(int depth) {
-    new (&mutex) std::mutex;
-    new (&changed) std::condition_variable;
+    new (&changed) std::condition_variable;  // others may have waited
     forking = false;
     inside = depth > 0 ? 1 : 0;
+    mutex.unlock();
   }
 };
 
@@ -126,7 +126,7 @@ void in_child() {
   Locks& list = locks();
   for (AtFork* each : list.taken) each->renew();
   list.taken.clear();
-  new (&list.mutex) std::mutex;
+  list.mutex.unlock();
   gate().open_in_child(depth);
   undertakings().open_in_child(undertaken);
 }

@@ -1,3 +1,4 @@
+#include "support/out_of_memory.h"
 #include "support/reworded.h"
 
 #include <tenon/support/decision.h>
@@ -37,8 +38,11 @@ void raise_named(std::string_view text) {
 
 namespace support {
 
-void fail(ErrorKind kind, fmt::string_view text, fmt::format_args arguments) {
+// (An error for which there is no memory is another one.)
+void fail(ErrorKind kind, fmt::string_view text, fmt::format_args arguments) try {
   raise(kind, fmt::vformat(text, arguments));
+} catch (const std::bad_alloc&) {
+  raise_no_memory();
 }
 
 void raise_reworded(const Error& error, const std::string& text) {

@@ -6,20 +6,29 @@ namespace tenon::support {
 namespace {
 
 // Copies share its text, so that throwing one allocates nothing.
-const MemoryError& made_before = *new MemoryError("[allocate] out of memory");
+const NoMemory& made_before = *new NoMemory("[allocate] out of memory");
 
 }  // namespace
+
+void raise_no_memory() { throw NoMemory(made_before); }
 
 void raise_out_of_memory(FunctionRef<std::string()> text) {
   try {
     throw MemoryError(text());
   } catch (const std::bad_alloc&) {
-    throw MemoryError(made_before);
+    raise_no_memory();
   }
 }
 
-void raise_out_of_memory(const char* who) {
-  raise_out_of_memory([&] { return fmt::format("[{}] out of memory", who); });
+void rethrow_named(const char* who) {
+  auto text = [who] { return fmt::format("[{}] out of memory", who); };
+  try {
+    throw;
+  } catch (const std::bad_alloc&) {
+    raise_out_of_memory(text);
+  } catch (const NoMemory&) {
+    raise_out_of_memory(text);
+  }
 }
 
 }  // namespace tenon::support

@@ -1,8 +1,9 @@
 // Memory that runs out, as an Error.
 //
-// The standard library throws `std::bad_alloc`. Where the library is entered from outside (an operator is called, a
-// compiled function, a walk, a file) it becomes a `MemoryError`, and everything in between only has to be safe against
-// exceptions.
+// What the library's own code asks `operator new` for and does not get is a `NoMemory` (core/operator_new.cpp). The
+// standard library's code outside of headers (texts, threads) throws `std::bad_alloc` still. Where the library is
+// entered from outside (an operator is called, a compiled function, a walk, a file) both become a `MemoryError` that
+// names what was asked for; everything in between only has to be safe against exceptions.
 #pragma once
 
 #include <tenon/support/error.h>
@@ -12,19 +13,19 @@
 
 namespace tenon::support {
 
+// Nobody has said yet what the memory was for.
+class NoMemory final : public MemoryError {
+  using MemoryError::MemoryError;
+};
+[[noreturn]] void raise_no_memory();
+
 // Throws a MemoryError. A text takes memory too: where there is none left for it, the error is one that was made
 // before.
 [[noreturn]] void raise_out_of_memory(FunctionRef<std::string()> text);
-[[noreturn]] void raise_out_of_memory(const char* who);  // "[backward] out of memory"
 
-//   return support::with_memory_errors("backward", [&] { return start(walk); });
-template <typename Work>
-decltype(auto) with_memory_errors(const char* who, Work&& work) {
-  try {
-    return work();
-  } catch (const std::bad_alloc&) {
-    raise_out_of_memory(who);
-  }
-}
+// Throws the exception at hand again; one that says no more than that there is no memory as "[who] out of memory".
+//
+//   void step() try { ... } catch (...) { support::rethrow_named("step"); }
+[[noreturn]] void rethrow_named(const char* who);
 
 }  // namespace tenon::support

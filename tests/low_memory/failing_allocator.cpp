@@ -6,6 +6,7 @@
 #include <dlfcn.h>
 #include <execinfo.h>
 #include <link.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -19,6 +20,7 @@ namespace tenon::low_memory {
 namespace {
 
 std::atomic<bool> armed{false};
+std::atomic<pid_t> only{0};  // the thread whose allocations fail; 0: all
 std::atomic<int64_t> count{0}, failures{0}, live{0};
 int64_t first_failing = 0, last_failing = 0;
 constexpr int kFrames = 30;
@@ -34,9 +36,13 @@ struct Code {
   }
 };
 
-// Of the program, which comes first, and of the standard library, which allocates on behalf of others.
+// Of the program, which comes first, and of what it alone uses; and of libraries that allocate on behalf of others.
 struct Known {
-  Code program, standard_library;
+  Code program, solver;
+  Code standard_library, formatter;
+
+  bool is_test(const void* address) const { return program.holds(address) || solver.holds(address); }
+  bool is_for_others(const void* address) const { return standard_library.holds(address) || formatter.holds(address); }
 };
 const Known known = [] {
   Known found;
@@ -50,8 +56,10 @@ const Known known = [] {
             code = {info->dlpi_addr + part.p_vaddr, info->dlpi_addr + part.p_vaddr + part.p_memsz};
         }
         if (!into->program.end) into->program = code;
-        if (std::string_view(info->dlpi_name).find("libstdc++") != std::string_view::npos)
-          into->standard_library = code;
+        const std::string_view name(info->dlpi_name);
+        if (name.find("libstdc++") != name.npos) into->standard_library = code;
+        if (name.find("libfmt") != name.npos) into->formatter = code;
+        if (name.find("libz3") != name.npos) into->solver = code;
         return 0;
       },
       &found);
@@ -60,15 +68,16 @@ const Known known = [] {
 
 // Whether the allocation at hand is one that fails. (Who asks is looked at for those alone: it takes long.)
 bool fails(const void* caller) {
-  if (!armed.load(std::memory_order_relaxed) || known.program.holds(caller) || support::NoFork::held()) return false;
+  if (!armed.load(std::memory_order_relaxed) || known.is_test(caller) || support::NoFork::held()) return false;
+  if (const pid_t one = only.load(std::memory_order_relaxed); one != 0 && one != gettid()) return false;
   const int64_t number = count++;
   if (number < first_failing || number >= last_failing) return false;
   void* now[kFrames];
   const int depth = backtrace(now, kFrames);
   int asks = 0;
   while (asks < depth && now[asks] != caller) ++asks;
-  while (asks < depth && known.standard_library.holds(now[asks])) ++asks;
-  if (asks < depth && known.program.holds(now[asks])) return false;
+  while (asks < depth && known.is_for_others(now[asks])) ++asks;
+  if (asks < depth && known.is_test(now[asks])) return false;
   std::copy(now, now + depth, stack);
   frames = depth;
   ++failures;
@@ -77,11 +86,12 @@ bool fails(const void* caller) {
 
 }  // namespace
 
-Failing::Failing(int64_t first, int64_t length) {
+Failing::Failing(int64_t first, int64_t length, Who who) {
   frames = backtrace(stack, 1);  // it allocates, the first time
   first_failing = first;
   last_failing = first + length;
   count = failures = 0;
+  only = who == Who::ThisThread ? gettid() : 0;
   armed = true;
 }
 Failing::~Failing() { armed = false; }
@@ -112,7 +122,12 @@ int64_t live_allocations() { return live; }
 extern "C" void tenon_fail_allocations(int64_t first, int64_t length) {
   static std::optional<tenon::low_memory::Failing> failing;
   failing.reset();
-  if (length > 0) failing.emplace(first, length);
+  if (length > 0) failing.emplace(first, length, tenon::low_memory::Who::ThisThread);
+}
+extern "C" const char* tenon_failed_allocation() {
+  static std::string text;
+  text = tenon::low_memory::Failing::where();
+  return text.c_str();
 }
 
 namespace {

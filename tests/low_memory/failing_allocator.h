@@ -10,11 +10,17 @@
 
 namespace tenon::low_memory {
 
-// While it lives, allocations are counted, on all threads, and those from number `first` on (from 0) fail, `length` of
-// them. One test at a time.
+// Whose allocations fail.
+enum class Who : uint8_t {
+  AllThreads,
+  ThisThread,  // for a test with threads of its own: an Error that one of those lets out ends the process, rightly
+};
+
+// While it lives, allocations are counted, and those from number `first` on (from 0) fail, `length` of them. One test
+// at a time.
 class Failing {
  public:
-  Failing(int64_t first, int64_t length);
+  Failing(int64_t first, int64_t length, Who who = Who::AllThreads);
   ~Failing();
   Failing(const Failing&) = delete;
   Failing& operator=(const Failing&) = delete;

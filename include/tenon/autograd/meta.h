@@ -56,11 +56,11 @@ class AutogradMeta final : public TensorSlot {
   Creation creation = Creation::Ordinary;
   uint32_t shape = 0;  // how often it was given another one in place (`t_`)
   std::unique_ptr<ViewInfo> view;
+  std::unique_ptr<Tangent> tangent;
+  WeakRef<SavedOriginal> saved;  // as `share_original` made it
 
   // Whether its history is that of the tensor which it views.
   bool follows_base() const { return view && (creation == Creation::Ordinary || creation == Creation::OneOfSeveral); }
-  std::unique_ptr<Tangent> tangent;
-  WeakRef<SavedOriginal> saved;  // as `share_original` made it
 };
 
 AutogradMeta* meta_of(const Tensor& tensor);  // null if there is none

@@ -84,9 +84,9 @@ class Node : public Counted {
   virtual std::vector<Tensor> apply(std::vector<Tensor> gradients) = 0;
   // Drops what was saved for `apply`, after a backward that does not retain the graph.
   virtual void release_saved() {}
-  // A node may stand for several operations, some inputs being computed from others. Then what arrives at an input need
-  // not be its whole gradient: the rest comes by way of other inputs.
+  // Whether the node stands for several operations, some inputs being computed from others.
   virtual bool is_compound() const { return false; }
+  // Then what arrives at an input need not be its whole gradient: the rest comes by way of other inputs.
   virtual bool is_partial(uint32_t /*input_nr*/, const std::vector<Tensor>& /*gradients*/) const { return false; }
   virtual Tensor whole_gradient(uint32_t input_nr, const std::vector<Tensor>& gradients) const {
     return gradients[input_nr];

@@ -12,7 +12,7 @@ class LaunchShape {
   explicit LaunchShape(const loop::Kernel& kernel);
 
   struct Values {
-    int64_t extent = 1;  // of the parallel loop; 1 without one
+    int64_t extent = 1;  // of the parallel loop, 0 if nothing is done in it; 1 without one
     int64_t work = 1;    // innermost iterations in one iteration of it, roughly
   };
   Values evaluate(std::span<const int64_t> integers) const { return symbols_ == 0 ? constant_ : run(integers); }

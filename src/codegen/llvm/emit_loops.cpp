@@ -5,6 +5,7 @@
 #include "jit.h"
 
 #include "../bounds.h"
+#include "loop/iterations.h"
 
 #include <tenon/loop/evaluate.h>
 
@@ -67,7 +68,7 @@ void Emitter::run() {
 void Emitter::emit_block(const loop::Block& block) {
   for (const loop::Statement& statement : block) {
     if (auto* inner = std::get_if<std::unique_ptr<Loop>>(&statement))
-      emit_loop(**inner, b_.getInt64(0), scalar_index((*inner)->extent));
+      emit_loop(**inner, b_.getInt64(0), scalar_index(loop::iterations(**inner, *kernel_.pool)));
     else
       emit_op(std::get<Op>(statement));
   }

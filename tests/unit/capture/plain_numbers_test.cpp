@@ -99,6 +99,26 @@ TEST(PlainNumbers, a_size_from_data_ends_the_segment) {
   }
 }
 
+// So does how many pieces there are. Of no elements there are as many as were asked for (83003598 of the fuzzer).
+TEST(PlainNumbers, pieces_of_a_size_from_data_are_counted) {
+  auto chunks = [](Tensor x) {
+    std::vector<Tensor> pieces = x.nonzero().squeeze(1).chunk(2);
+    return pieces.back() * 10 + static_cast<int64_t>(pieces.size());
+  };
+  auto parts = [](Tensor x) {
+    std::vector<Tensor> pieces = x.nonzero().squeeze(1).split(SymInt(2));
+    return pieces.back() * 10 + static_cast<int64_t>(pieces.size());
+  };
+  for (const char* backend : kBackends)
+    for (Tensor (*body)(Tensor) : {+chunks, +parts}) {
+      auto f = compile(body, {.backend = backend});
+      for (int repeat = 0; repeat < 2; ++repeat)
+        for (const Tensor& x : {tensor({1., 0., 2., 3.}), tensor({0., 0., 2., 0.}), tensor({0., 0., 0., 0.}),
+                                tensor({1., 0., 2., 0.}), tensor({1., 2., 3., 4., 5., 6.})})
+          EXPECT_TRUE(same_bits(f(x), body(x))) << backend << " " << x;
+    }
+}
+
 TEST(PlainNumbers, a_fixed_size_contradicts_a_mark) {
   auto f = compile([](Tensor x) { return x * static_cast<double>(x.sizes()[0]); });
   Tensor x = randn({6, 2});

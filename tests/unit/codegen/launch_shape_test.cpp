@@ -47,6 +47,7 @@ TEST(LaunchShape, FollowsTheParameters) {
   for (int64_t m : {0, 3, 100})
     for (int64_t n : {0, 1, 50}) {
       const std::vector<int64_t> integers{m, n};
+      EXPECT_EQ(shape.evaluate(integers).extent, n > 0 ? m + 1 : 0) << "there is nothing to do without columns";
       EXPECT_EQ(shape.evaluate(integers).extent, loop::parallel_extent(kernel, integers));
       EXPECT_EQ(shape.evaluate(integers).work, 1 + std::max<int64_t>(n, 1));
     }

@@ -2,6 +2,7 @@
 #include "../capture/testing.h"
 
 #include <tenon/autograd/function.h>
+#include <tenon/capture/verify.h>
 
 #include <gmock/gmock.h>
 
@@ -84,6 +85,27 @@ TEST(CapturedWalks, a_number_that_changes_is_a_symbol) {
     EXPECT_TRUE(same_bits(x.grad(), full({4}, factor, kFloat64))) << factor;
   }
   EXPECT_EQ(captures() - before, 2);
+}
+
+// Numbers that happen to be equal at one capture and not at another, or the other way round (83003685 of the fuzzer).
+TEST(CapturedWalks, a_walk_that_is_traced_again_chooses_as_before) {
+  for (bool hooked : {false, true}) {
+    compiled_autograd::reset();
+    compiled_autograd::Enable on;
+    struct Verifying {
+      bool before = capture::set_verify_captures(true);
+      ~Verifying() { capture::set_verify_captures(before); }
+    } verifying;
+    for (auto [rows, from] :
+         {std::pair(5, 2), {7, 3}, {6, 3}, {9, 4}, {6, 4}, {8, 4}, {3, 2}, {4, 2}, {5, 1}, {4, 4}}) {
+      Tensor x = leaf({rows, 3}), part = x.slice(0, from);
+      if (hooked) part.register_hook([](const Tensor& gradient) { return gradient * 2; });
+      (part * part).sum().backward();
+      Tensor expected = zeros({rows, 3}, kFloat64);
+      expected.slice(0, from).copy_(part.detach() * (hooked ? 4 : 2));
+      EXPECT_TRUE(same_bits(x.grad(), expected)) << rows << " from " << from << (hooked ? ", hooked" : "");
+    }
+  }
 }
 
 TEST(CapturedWalks, hooks_run_in_the_order_of_the_engine) {

@@ -125,7 +125,11 @@ TEST(CustomOp, is_replaced_while_others_call) {
   op.register_autograd(backward(1));
   std::atomic<bool> stop{false};
   std::atomic<int> wrong{0}, calls{0};
-  std::vector<std::thread> callers;
+  std::vector<std::jthread> callers;
+  struct Stop {  // before they are waited for, however this ends
+    std::atomic<bool>& stop;
+    ~Stop() { stop = true; }
+  } stopping{stop};
   for (int thread = 0; thread < 2; ++thread)
     callers.emplace_back([&] {
       while (!stop) {
@@ -144,7 +148,7 @@ TEST(CustomOp, is_replaced_while_others_call) {
   }
   while (calls < 20) std::this_thread::yield();
   stop = true;
-  for (std::thread& caller : callers) caller.join();
+  for (std::jthread& caller : callers) caller.join();
   EXPECT_EQ(wrong, 0);
   destroy_custom_op("autograd_test::replaced");
   EXPECT_EQ(dispatch::retired_count(), 0u);
