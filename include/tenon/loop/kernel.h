@@ -251,7 +251,7 @@ struct Launch {
 using EntryPoint = void (*)(void* const* buffers, const int64_t* integers, const uint64_t* scalars, int64_t begin,
                             int64_t end, int64_t* failed);
 
-// The extent of the kernel's parallel loop for these parameters, 1 if it has none.
+// The extent of the kernel's parallel loop for these parameters, 0 if nothing is done in it; 1 if it has none.
 int64_t parallel_extent(const Kernel& kernel, std::span<const int64_t> integers);
 
 // Runs a kernel slowly and plainly: the oracle. Checks that every access lies inside the stated extents.
