@@ -165,15 +165,13 @@ namespace tenon::nn {
 LossLayer::LossLayer(std::string kind, Function function) : function_(std::move(function)) {
   describe(std::move(kind));
 }
-Tensor LossLayer::operator()(const Tensor& input, const Tensor& target) const {
-  return run(input, [&](const Tensor& x) { return function_(x, target); });
-}
+Tensor LossLayer::operator()(const Tensor& input, const Tensor& target) const { return run(input, target, function_); }
 
 TripleLoss::TripleLoss(std::string kind, Function function) : function_(std::move(function)) {
   describe(std::move(kind));
 }
 Tensor TripleLoss::operator()(const Tensor& first, const Tensor& second, const Tensor& third) const {
-  return run(first, [&](const Tensor& x) { return function_(x, second, third); });
+  return run(first, second, third, function_);
 }
 
 #define PAIR(...) [=](const Tensor& x, const Tensor& y) { return __VA_ARGS__; }

@@ -3,6 +3,7 @@
 #include <tenon/nn/module.h>
 
 #include "core/effects.h"
+#include "nn/backward_hooks.h"
 #include "support/origin.h"
 #include "support/out_of_memory.h"
 
@@ -89,14 +90,20 @@ void Module::describe(std::string kind, std::string details) const {
   state_->details = std::move(details);
 }
 
+// Who asks for no names needs no memory: destructors set modes.
 template <typename Visit>
 void Module::each_module(const std::string& prefix, Visit&& visit) const {
-  visit(prefix, *state_);
-  for (const auto& [name, child] : state_->children) child.each_module(prefix + name + ".", visit);
+  if constexpr (std::is_invocable_v<Visit, State&>) {
+    visit(*state_);
+    for (const auto& [name, child] : state_->children) child.each_module(prefix, visit);
+  } else {
+    visit(prefix, *state_);
+    for (const auto& [name, child] : state_->children) child.each_module(prefix + name + ".", visit);
+  }
 }
 
 void Module::move_below(const std::string& name) const {
-  each_module("", [&](const std::string&, State& state) {
+  each_module("", [&](State& state) {
     state.path = state.path == "self" ? name : name + "." + state.path;
     auto rename = [&](const Ref<CellState>& cell) { cell->name = name + "." + cell->name; };
     rename(state.training.state());
@@ -145,11 +152,9 @@ std::vector<Tensor> Module::parameters() const try {
 
 std::vector<std::pair<std::string, Module>> Module::children() const { return state_->children; }
 
-const Module& Module::train(bool on) const try {
-  each_module("", [&](const std::string&, const State& state) { state.training.set(on); });
+const Module& Module::train(bool on) const {
+  each_module("", [&](const State& state) { state.training.set(on); });
   return *this;
-} catch (...) {
-  support::rethrow_named("train");
 }
 
 std::vector<std::pair<std::string, Module>> Module::named_modules() const try {
@@ -200,7 +205,7 @@ const Module& Module::to(Dtype dtype) const try {
     if (!converted.defined()) converted = tensor.detach().to(dtype).set_requires_grad(tensor.requires_grad());
     cell.set(converted);
   };
-  each_module("", [&](const std::string&, const State& state) {
+  each_module("", [&](const State& state) {
     for (const auto& [name, cell] : state.parameters) convert(cell);
     for (const auto& [name, cell] : state.buffers) convert(cell);
   });
@@ -297,18 +302,35 @@ std::function<void()> Module::register_forward_pre_hook(ForwardPreHook hook) con
   return remover(state_, &State::pre_hooks, state_->next_hook++);
 }
 
-Tensor Module::before(Tensor input) const {
-  auto hooks = state_->pre_hooks;  // one may take itself away
-  for (const auto& [number, hook] : hooks)
-    if (Tensor other = hook(*this, input); other.defined()) input = other;
-  return input;
+std::function<void()> Module::register_full_backward_hook(BackwardHook hook) const {
+  state_->backward_hooks.emplace_back(state_->next_hook, std::move(hook));
+  return remover(state_, &State::backward_hooks, state_->next_hook++);
 }
 
-Tensor Module::after(const Tensor& input, Tensor output) const {
+std::function<void()> Module::register_full_backward_pre_hook(BackwardPreHook hook) const {
+  state_->backward_pre_hooks.emplace_back(state_->next_hook, std::move(hook));
+  return remover(state_, &State::backward_pre_hooks, state_->next_hook++);
+}
+
+std::vector<Tensor> Module::before(std::vector<Tensor> inputs) const {
+  auto hooks = state_->pre_hooks;  // one may take itself away
+  for (const auto& [number, hook] : hooks)
+    if (Tensor other = hook(*this, inputs[0]); other.defined()) inputs[0] = other;
+  return has_backward_hooks() ? enter_module(backward_hooks(), inputs) : inputs;
+}
+
+Tensor Module::after(const std::vector<Tensor>& inputs, Tensor output) const {
   auto hooks = state_->hooks;
   for (const auto& [number, hook] : hooks)
-    if (Tensor other = hook(*this, input, output); other.defined()) output = other;
-  return output;
+    if (Tensor other = hook(*this, inputs[0], output); other.defined()) output = other;
+  return has_backward_hooks() ? leave_module(backward_hooks(), inputs, output) : output;
+}
+
+BackwardHooks Module::backward_hooks() const {
+  BackwardHooks now{*this, {}, {}};
+  for (const auto& [number, hook] : state_->backward_pre_hooks) now.pre_hooks.push_back(hook);
+  for (const auto& [number, hook] : state_->backward_hooks) now.hooks.push_back(hook);
+  return now;
 }
 
 void Module::reparametrize(const std::string& name, const NamedTensors& trained, const NamedTensors& kept,

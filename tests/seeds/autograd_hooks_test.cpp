@@ -292,5 +292,20 @@ TEST_P(TestAutograd, callback_adds_callback) {
   EXPECT_EQ(Queues::called(), 2);
 }
 
+TEST_P(TestAutograd, full_backward_hook_double_backward) {
+  Tensor x = rand({1}).set_requires_grad(), y = rand_like(x);
+  nn::MSELoss loss;
+  int calls = 0;
+  loss.register_full_backward_hook(
+      [&](const nn::Module&, const std::vector<Tensor>&, const std::vector<Tensor>&) -> std::vector<Tensor> {
+        ++calls;
+        return {};
+      });
+  Tensor gradient = autograd::grad({loss(x, y)}, {x}, {}, true, true)[0];
+  EXPECT_EQ(calls, 1);
+  expect_filled(autograd::grad({gradient}, {x})[0], 2);
+  EXPECT_EQ(calls, 1);
+}
+
 }  // namespace
 }  // namespace tenon

@@ -74,6 +74,8 @@ struct LoadResult {
 };
 std::ostream& operator<<(std::ostream& out, const LoadResult& result);
 
+struct BackwardHooks;  // src/nn/backward_hooks.h
+
 class Module {
  public:
   Module();
@@ -170,6 +172,26 @@ class Module {
   std::function<void()> register_forward_hook(ForwardHook hook) const;
   std::function<void()> register_forward_pre_hook(ForwardPreHook hook) const;
 
+  // Called in backward, once it is known what the gradients of the module's inputs are (undefined where one requires
+  // none): with those and with the gradient of the output. What one returns, if it is not empty, takes their place. A
+  // pre-hook is called before that, with the gradient of the output.
+  //
+  //   nn::Linear layer(3, 2);
+  //   auto remove = layer.register_full_backward_hook([](const nn::Module&, const std::vector<Tensor>& grad_input,
+  //                                                      const std::vector<Tensor>& grad_output) {
+  //     return std::vector<Tensor>{grad_input[0] * grad_output[0].numel()};
+  //   });
+  //   auto also = layer.register_full_backward_pre_hook(
+  //       [](const nn::Module&, const std::vector<Tensor>& grad_output) { return std::vector<Tensor>(); });
+  //   layer(x.set_requires_grad()).sum().backward();
+  //   remove();
+  using BackwardHook = std::function<std::vector<Tensor>(const Module& module, const std::vector<Tensor>& grad_input,
+                                                         const std::vector<Tensor>& grad_output)>;
+  using BackwardPreHook =
+      std::function<std::vector<Tensor>(const Module& module, const std::vector<Tensor>& grad_output)>;
+  std::function<void()> register_full_backward_hook(BackwardHook hook) const;
+  std::function<void()> register_full_backward_pre_hook(BackwardPreHook hook) const;
+
  protected:
   // Registers a tensor that is trained; it becomes a leaf that requires grad. An undefined one is kept as absent.
   Cell<Tensor> parameter(std::string name, const Tensor& initial);
@@ -188,8 +210,25 @@ class Module {
     ModuleScope inside = enter();
     if (!has_hooks()) [[likely]]
       return forward(input);
-    Tensor given = before(input);
-    return after(given, forward(given));
+    std::vector<Tensor> given = before({input});
+    return after(given, forward(given[0]));
+  }
+  // The same for a module of several inputs. Forward hooks see the first.
+  template <typename F>
+  Tensor run(const Tensor& first, const Tensor& second, F&& forward) const {
+    ModuleScope inside = enter();
+    if (!has_hooks()) [[likely]]
+      return forward(first, second);
+    std::vector<Tensor> given = before({first, second});
+    return after(given, forward(given[0], given[1]));
+  }
+  template <typename F>
+  Tensor run(const Tensor& first, const Tensor& second, const Tensor& third, F&& forward) const {
+    ModuleScope inside = enter();
+    if (!has_hooks()) [[likely]]
+      return forward(first, second, third);
+    std::vector<Tensor> given = before({first, second, third});
+    return after(given, forward(given[0], given[1], given[2]));
   }
 
  private:
@@ -206,15 +245,19 @@ class Module {
     std::vector<Computed> computed;
     std::vector<std::pair<int, ForwardPreHook>> pre_hooks;
     std::vector<std::pair<int, ForwardHook>> hooks;
+    std::vector<std::pair<int, BackwardPreHook>> backward_pre_hooks;
+    std::vector<std::pair<int, BackwardHook>> backward_hooks;
     int next_hook = 0;
   };
   explicit Module(std::shared_ptr<State> state) : state_(std::move(state)) {}
   void add_child(std::string name, const Module& module, const char* type);
   void check_name(const std::string& name) const;
   void move_below(const std::string& prefix) const;
-  bool has_hooks() const { return !state_->hooks.empty() || !state_->pre_hooks.empty(); }
-  Tensor before(Tensor input) const;
-  Tensor after(const Tensor& input, Tensor output) const;
+  bool has_hooks() const { return !state_->hooks.empty() || !state_->pre_hooks.empty() || has_backward_hooks(); }
+  bool has_backward_hooks() const { return !state_->backward_hooks.empty() || !state_->backward_pre_hooks.empty(); }
+  BackwardHooks backward_hooks() const;
+  std::vector<Tensor> before(std::vector<Tensor> inputs) const;
+  Tensor after(const std::vector<Tensor>& inputs, Tensor output) const;
   void print(std::string& text, size_t indent) const;
   template <typename Visit>
   void each_module(const std::string& prefix, Visit&& visit) const;

@@ -1,5 +1,5 @@
 // One result of a compiled call was computed from another: gradients of the one with respect to the other.
-#include "backends.h"
+#include "both_ways.h"
 
 namespace tenon {
 namespace {

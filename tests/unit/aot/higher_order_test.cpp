@@ -1,5 +1,5 @@
 // Derivatives of any order through a compiled function agree with eager's.
-#include "backends.h"
+#include "both_ways.h"
 
 #include <tenon/autograd/function.h>
 

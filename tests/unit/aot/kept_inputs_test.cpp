@@ -1,5 +1,5 @@
 // What backward keeps of the inputs: no more than eager does, where somebody may change them before it comes.
-#include "backends.h"
+#include "both_ways.h"
 
 namespace tenon {
 namespace {

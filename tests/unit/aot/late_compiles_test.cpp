@@ -1,6 +1,6 @@
 // What is compiled when it is first needed (backward, of some results, of a higher order) serves calls with other
 // sizes: what compiling it asks of the sizes is asked of every call.
-#include "backends.h"
+#include "both_ways.h"
 
 #include <tenon/sym/env_copy.h>
 

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <tenon/tenon.h>
 
+#include "backends.h"
 #include "unit/capture/testing.h"
 
 namespace tenon {
@@ -9,9 +10,8 @@ namespace {
 
 using testing::difference;
 using testing::error_of;
+using testing::kBackends;
 using testing::same_bits;
-
-constexpr const char* kBackends[] = {"eager", "aot_eager", "inductor"};
 
 // Results, what became of the argument, and gradients, twice with each size.
 void expect_as_eager(const std::function<Tensor(Tensor)>& f, bool grad = true) {

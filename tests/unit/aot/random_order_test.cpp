@@ -1,5 +1,5 @@
 // Random numbers of a compiled function are eager's for one seed, bit for bit, and leave the generator as eager does.
-#include "backends.h"
+#include "both_ways.h"
 
 #include <tenon/autograd/function.h>
 #include <tenon/core/random.h>

@@ -1,5 +1,5 @@
 // Results of a compiled function that look into one memory: versions, views and histories are eager's.
-#include "backends.h"
+#include "both_ways.h"
 
 namespace tenon {
 namespace {

@@ -1,5 +1,5 @@
 // An argument that is a view of a tensor outside and is written to: autograd sees what eager's in-place change shows.
-#include "backends.h"
+#include "both_ways.h"
 
 namespace tenon {
 namespace {

@@ -1,4 +1,5 @@
 // Plain numbers of sizes, strides and offsets in a captured function: each pins what it reads, at that line.
+#include "backends.h"
 #include "testing.h"
 
 #include <gmock/gmock.h>
@@ -10,9 +11,8 @@ namespace {
 
 using testing::error_of;
 using ::testing::HasSubstr;
+using testing::kBackends;
 using testing::same_bits;
-
-constexpr const char* kBackends[] = {"inductor", "aot_eager", "eager"};
 
 std::string line(uint32_t number) { return "plain_numbers_test.cpp:" + std::to_string(number); }
 

@@ -6,12 +6,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "backends.h"
 #include "error_of.h"
 #include "values_of.h"
 
 namespace tenon::library {
 namespace {
 
+using tenon::testing::kBackends;
 using ::testing::HasSubstr;
 
 using tenon::testing::error_of;
@@ -23,8 +25,6 @@ Tensor add_plainly(const Tensor& x, double by) {
     to.data<float>()[at] = from.data<float>()[at] + static_cast<float>(by);
   return to;
 }
-
-constexpr const char* kBackends[] = {"eager", "aot_eager", "inductor"};
 
 TEST(CompiledCustomOp, trains_through_its_formula) {
   auto cube = custom_op("compiled_test::cube",

@@ -5,10 +5,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "backends.h"
+
 namespace tenon::library {
 namespace {
 
 using autograd::AutogradContext;
+using tenon::testing::kBackends;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -17,8 +20,6 @@ std::vector<double> values(const Tensor& tensor) {
   Tensor plain = tensor.detach().to(kFloat64).contiguous();
   return {plain.data<double>(), plain.data<double>() + plain.numel().plain()};
 }
-
-constexpr const char* kBackends[] = {"eager", "aot_eager", "inductor"};
 
 // The function on its own and compiled by every backend, in one graph: results and gradients agree.
 template <typename F>

@@ -1,5 +1,5 @@
 // Optimizers and schedulers in compiled functions: what they count, keep and change happens at every call.
-#include "../aot/backends.h"
+#include "../aot/both_ways.h"
 
 namespace tenon {
 namespace {

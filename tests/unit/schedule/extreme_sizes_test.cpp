@@ -1,5 +1,6 @@
 // Sizes and numbers at the ends of 64 bits, where no element is computed or none can be.
 #include "../capture/testing.h"
+#include "backends.h"
 
 #include <gmock/gmock.h>
 
@@ -12,9 +13,8 @@ namespace {
 
 using testing::error_of;
 using ::testing::HasSubstr;
+using testing::kBackends;
 using testing::same_bits;
-
-constexpr const char* kBackends[] = {"inductor", "aot_eager", "eager"};
 
 // Loops over the one dimension would never end, and there is nothing in them.
 TEST(ExtremeSizes, very_many_rows_of_nothing_are_nothing) {

@@ -2,13 +2,13 @@
 #pragma once
 
 #include "../capture/testing.h"
+#include "backends.h"
 
 namespace tenon::testing {
 
 // Calls `test` with something that compiles a function, for each backend.
-inline void on_all_backends(auto&& test,
-                            std::initializer_list<const char*> names = {"inductor", "aot_eager", "eager"}) {
-  for (const char* name : names) {
+inline void on_all_backends(auto&& test) {
+  for (const char* name : kBackends) {
     SCOPED_TRACE(name);
     test([name](auto function) { return compile(function, {.backend = name}); });
   }
