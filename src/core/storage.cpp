@@ -1,5 +1,6 @@
 #include "memory_limit.h"
 #include "support/at_fork.h"
+#include "support/out_of_memory.h"
 
 #include <tenon/core/storage.h>
 #include <tenon/support/counters.h>
@@ -81,7 +82,8 @@ int64_t limit() {
 }
 
 [[noreturn]] void out_of_memory(int64_t bytes, int64_t in_use) {
-  throw MemoryError(fmt::format("[allocate] out of memory: asked for {} bytes with {} in use", bytes, in_use));
+  support::raise_out_of_memory(
+      [=] { return fmt::format("[allocate] out of memory: asked for {} bytes with {} in use", bytes, in_use); });
 }
 
 void* from_system(int64_t bytes) {

@@ -2,6 +2,8 @@
 
 #include <tenon/generated/ops.h>
 
+#include "support/out_of_memory.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -71,13 +73,15 @@ std::string Alphabet::decode(const Tensor& numbers) const {
   return text;
 }
 
-std::string read_text(const std::filesystem::path& path) {
+std::string read_text(const std::filesystem::path& path) try {
   std::ifstream file(path, std::ios::binary);
   TENON_CHECK_VALUE(file.is_open(), "[read_text] '{}' cannot be read: is it a file, and may you read it?",
                     path.string());
   std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
   TENON_CHECK_VALUE(!file.bad(), "[read_text] reading '{}' failed after {} bytes", path.string(), text.size());
   return text;
+} catch (...) {
+  support::rethrow_named("read_text");
 }
 
 Windows::Windows(Tensor sequence, int64_t length, int64_t stride)

@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -91,6 +92,18 @@ void load_library(const std::string& path) {
 
 namespace {
 
+// What one build writes, under names of its own, so that processes and threads may compile the same source: the library
+// is renamed when it is whole, and what is left of the rest goes whatever happens.
+struct BuildFiles {
+  explicit BuildFiles(const std::string& stem) : source(stem + ".cpp"), log(stem + ".log"), library(stem + ".so") {}
+  ~BuildFiles() {
+    for (const std::string* file : {&source, &log, &library}) unlink(file->c_str());
+  }
+  BuildFiles(const BuildFiles&) = delete;
+  const std::string source, log, library;
+};
+std::atomic<int64_t> builds{0};
+
 // What was compiled against another build of this library may not fit it.
 std::string this_library() {
   Dl_info info{};
@@ -120,15 +133,13 @@ std::string load_inline(const std::string& name, const std::string& source, cons
   fs::path made = base / fmt::format("{}_{}.so", name, fingerprint(key).hex());
   // Only a file: loading from a pipe would wait for ever.
   if (!fs::is_regular_file(made)) {
-    // Written under names of this process and renamed, so that two processes may compile the same source.
-    std::string stem = (base / fmt::format("{}_{}", name, getpid())).string();
-    std::ofstream(stem + ".cpp") << source;
-    words.insert(words.end(), {stem + ".cpp", "-o", stem + ".so"});
-    int status = run(words, stem + ".log");
-    std::string printed = read_file(stem + ".log");
-    for (const char* ending : {".cpp", ".log"}) fs::remove(stem + ending);
-    TENON_CHECK(status == 0, "[load_inline] compiling '{}' failed (status {}):\n{}", name, status, printed);
-    fs::rename(stem + ".so", made);
+    const BuildFiles files((base / fmt::format("{}_{}_{}", name, getpid(), ++builds)).string());
+    std::ofstream(files.source) << source;
+    words.insert(words.end(), {files.source, "-o", files.library});
+    int status = run(words, files.log);
+    TENON_CHECK(status == 0, "[load_inline] compiling '{}' failed (status {}):\n{}", name, status,
+                read_file(files.log));
+    fs::rename(files.library, made);
   }
   load_library(made.string());
   return made.string();

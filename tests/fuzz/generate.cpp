@@ -1,6 +1,7 @@
 #include "fuzz/custom_operators.h"
 #include "fuzz/grammar.h"
 #include "fuzz/machine.h"
+#include "fuzz/rings.h"
 
 #include <tenon/tenon.h>
 
@@ -403,6 +404,7 @@ class Maker {
 
 Program random_program(uint64_t seed) {
   std::mt19937_64 random(seed);
+  Rings rings;
   for (;;) {
     Program program;
     Maker maker(random, seed);

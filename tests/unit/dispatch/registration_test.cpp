@@ -5,7 +5,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
+#include <functional>
 #include <thread>
 
 #include "error_of.h"
@@ -309,49 +311,63 @@ TEST(Registration, what_rooms_derive_goes_with_the_operator) {
   EXPECT_EQ(Counted::alive, 0);
 }
 
+// Two threads that call until it goes, however the test ends.
+class Callers {
+ public:
+  explicit Callers(std::function<void()> call) : call_(std::move(call)) {
+    for (std::jthread& thread : threads_)
+      thread = std::jthread([this](const std::stop_token& stop) {
+        for (; !stop.stop_requested(); ++calls_) call_();
+      });
+  }
+  void wait_for(int64_t calls) const {
+    while (calls_ < calls) std::this_thread::yield();
+  }
+
+ private:
+  std::function<void()> call_;
+  std::atomic<int64_t> calls_{0};
+  std::array<std::jthread, 2> threads_;  // goes first, and waits
+};
+
 TEST(Registration, from_many_threads_while_others_call) {
   Library lib("reg_test");
   lib.def("shared(Tensor x) -> int");
   lib.impl("shared", says(1), "CPU");
   size_t before = operators_in_memory();
   constexpr int kRounds = 300;
-  std::atomic<bool> stop{false};
-  std::atomic<int64_t> wrong{0}, calls{0};
-  std::vector<std::thread> callers, registrars;
-  for (int thread = 0; thread < 2; ++thread)
-    callers.emplace_back([&] {
-      Tensor x = ones({2});
-      while (!stop) {
-        wrong += call_by_name("reg_test::shared", {Value(x)})[0].integer() != 1;
-        // Comes and goes; where it is, it is whole.
-        try {
-          wrong += call_by_name("reg_test::fleeting", {Value(x)})[0].integer() != 2;
-        } catch (const Error& error) {
-          std::string_view text = error.what();
-          wrong += text.find("there is no operator") == text.npos && text.find("was removed") == text.npos &&
-                   text.find("no cpu impl") == text.npos && text.find("no kernel for CPU") == text.npos;
-        }
-        ++calls;
+  std::atomic<int64_t> wrong{0};
+  {
+    Tensor x = ones({2});
+    Callers callers([&] {
+      wrong += call_by_name("reg_test::shared", {Value(x)})[0].integer() != 1;
+      // Comes and goes; where it is, it is whole.
+      try {
+        wrong += call_by_name("reg_test::fleeting", {Value(x)})[0].integer() != 2;
+      } catch (const Error& error) {
+        std::string_view text = error.what();
+        wrong += text.find("there is no operator") == text.npos && text.find("was removed") == text.npos &&
+                 text.find("no cpu impl") == text.npos && text.find("no kernel for CPU") == text.npos;
       }
     });
-  for (int thread = 0; thread < 3; ++thread)
-    registrars.emplace_back([&, thread] {
-      for (int round = 0; round < kRounds; ++round) {
-        Library mine("reg_test");
-        std::string name = fmt::format("own{}", thread);
-        auto& op = mine.def(name + "(Tensor x) -> int");
-        mine.impl(name, says(thread), "CPU");
-        wrong += call_number(op, ones({1})) != thread;
-        if (thread == 0) {
-          mine.def("fleeting(Tensor x) -> int");
-          mine.impl("fleeting", says(2), "CPU");
+    std::vector<std::jthread> registrars;
+    for (int thread = 0; thread < 3; ++thread)
+      registrars.emplace_back([&, thread] {
+        for (int round = 0; round < kRounds; ++round) {
+          Library mine("reg_test");
+          std::string name = fmt::format("own{}", thread);
+          auto& op = mine.def(name + "(Tensor x) -> int");
+          mine.impl(name, says(thread), "CPU");
+          wrong += call_number(op, ones({1})) != thread;
+          if (thread == 0) {
+            mine.def("fleeting(Tensor x) -> int");
+            mine.impl("fleeting", says(2), "CPU");
+          }
         }
-      }
-    });
-  for (std::thread& thread : registrars) thread.join();
-  while (calls < 100) std::this_thread::yield();
-  stop = true;
-  for (std::thread& thread : callers) thread.join();
+      });
+    registrars.clear();  // waits for them
+    callers.wait_for(100);
+  }
   EXPECT_EQ(wrong, 0);
   EXPECT_LE(operators_in_memory(), before);
 }
@@ -360,25 +376,19 @@ TEST(Registration, while_others_call) {
   Library lib("reg_test");
   auto& op = lib.def("busy(Tensor x) -> int");
   lib.impl("busy", says(1), "CPU");
-  std::atomic<bool> stop{false};
-  std::atomic<int64_t> wrong{0}, calls{0};
-  std::vector<std::thread> callers;
-  for (int thread = 0; thread < 2; ++thread)
-    callers.emplace_back([&] {
-      Tensor x = ones({2});
-      while (!stop) {
-        int64_t got = call_number(op, x);
-        wrong += got != 1 && got != 2;
-        ++calls;
-      }
+  std::atomic<int64_t> wrong{0};
+  {
+    Tensor x = ones({2});
+    Callers callers([&] {
+      int64_t got = call_number(op, x);
+      wrong += got != 1 && got != 2;
     });
-  for (int round = 0; round < 2000; ++round) {
-    Library layer("reg_test");
-    layer.impl("busy", says(2), "Autograd");
+    for (int round = 0; round < 2000; ++round) {
+      Library layer("reg_test");
+      layer.impl("busy", says(2), "Autograd");
+    }
+    callers.wait_for(1000);
   }
-  while (calls < 1000) std::this_thread::yield();
-  stop = true;
-  for (std::thread& caller : callers) caller.join();
   EXPECT_EQ(wrong, 0);
   EXPECT_EQ(retired_count(), 0u);
 }

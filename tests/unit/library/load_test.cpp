@@ -9,6 +9,7 @@
 #include <dlfcn.h>
 
 #include <array>
+#include <cstdlib>
 #include <filesystem>
 
 #include "error_of.h"
@@ -16,8 +17,11 @@
 namespace tenon::library {
 namespace {
 
+using ::testing::AnyOf;
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
 
 LoadOptions options() {
   LoadOptions made;
@@ -103,6 +107,10 @@ TEST(LoadInline, errors_show_what_was_printed) {
   LoadOptions without = options();
   without.compiler = "no-such-compiler";
   EXPECT_THAT(error_of([&] { load_inline("no_compiler", "int f();", without); }), HasSubstr("no-such-compiler"));
+  // Nor is anything left of them.
+  for (const auto& entry : std::filesystem::directory_iterator(std::string(std::getenv("TENON_CACHE")) + "/inline")) {
+    EXPECT_THAT(entry.path().filename().string(), Not(AnyOf(StartsWith("bad_source"), StartsWith("no_compiler"))));
+  }
 }
 
 }  // namespace
