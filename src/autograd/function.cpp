@@ -111,7 +111,12 @@ void FunctionNode::connect(std::span<const Tensor> arguments, std::vector<uint32
 void FunctionNode::finish(std::span<const Tensor> arguments, std::vector<Tensor>& results) try {
   context_.needs_.clear();
   Ref<Node> self(this);
-  for (const Tensor& dirty : context_.dirty_) {
+  // Not held beyond this, however it ends (checkpoints leave in the middle): results hold the node.
+  const std::vector<Tensor> to_save = std::exchange(context_.to_save_, {}),
+                            changed = std::exchange(context_.dirty_, {}),
+                            without_gradient = std::exchange(context_.non_differentiable_, {});
+  context_.for_forward_.clear();
+  for (const Tensor& dirty : changed) {
     detail::check_dirty_is_returned(dirty, results, name());
     if (!contains(arguments, dirty))
       warn(
@@ -121,14 +126,14 @@ void FunctionNode::finish(std::span<const Tensor> arguments, std::vector<Tensor>
   }
   for (size_t at = 0; at < results.size(); ++at) {
     Tensor& result = results[at];
-    bool marked = result.defined() && contains(context_.non_differentiable_, result);
+    bool marked = result.defined() && contains(without_gradient, result);
     context_.non_diff_results_.push_back(marked);
     if (!result.defined()) {
       add_input(InputMeta{{}, kBool, {}});  // no gradient comes here
       continue;
     }
     bool is_argument = contains(arguments, result);
-    bool dirty = contains(context_.dirty_, result);
+    bool dirty = contains(changed, result);
     bool differentiable = result.is_floating_point() && !marked;
     if (dirty && is_argument) {
       check_inplace(result, name(), true);
@@ -150,7 +155,7 @@ void FunctionNode::finish(std::span<const Tensor> arguments, std::vector<Tensor>
     if (differentiable) set_history(result, {self, number});
     if (is_alias) ensure_meta(result).creation = Creation::InFunction;
   }
-  for (const Tensor& tensor : context_.to_save_) {
+  for (const Tensor& tensor : to_save) {
     AutogradContext::Saved saved;
     auto found = std::find_if(results.begin(), results.end(), [&](const Tensor& each) {
       return each.defined() && tensor.defined() && each.is(tensor);
@@ -163,9 +168,6 @@ void FunctionNode::finish(std::span<const Tensor> arguments, std::vector<Tensor>
     }
     context_.saved_.push_back(std::move(saved));
   }
-  context_.to_save_.clear();
-  context_.dirty_.clear();
-  context_.non_differentiable_.clear();
 } catch (...) {
   support::rethrow_named("Function");
 }

@@ -40,6 +40,10 @@ struct Slots {
   support::ForkSafe<std::mutex> mutex;
   std::deque<Slot> all{1};  // slot 0 is nobody's
   std::vector<uint16_t> free;
+  // For all that there will be with the next one: a thread that ends gives its own back, whatever memory is left.
+  void make_room() {
+    if (free.capacity() <= all.size()) free.reserve(2 * all.size());
+  }
   static Slots& instance() {
     static auto* slots = new Slots;
     return *slots;
@@ -69,10 +73,12 @@ BorrowScope::BorrowScope(const std::string& op) : slot_(0), before_(innermost), 
   if (thread.depth == thread.by_depth.size()) {
     Slots& slots = Slots::instance();
     std::lock_guard lock(slots.mutex);
+    thread.by_depth.reserve(thread.by_depth.size() + 1);
     if (!slots.free.empty()) {
       slot_ = slots.free.back();
       slots.free.pop_back();
     } else if (slots.all.size() <= UINT16_MAX) {
+      slots.make_room();
       slot_ = static_cast<uint16_t>(slots.all.size());
       slots.all.emplace_back();
     }

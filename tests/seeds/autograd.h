@@ -33,6 +33,19 @@ std::string thrown_by(F&& action) {
   return {};
 }
 
+// Forgets the gradients of these in the end: one that has a history (`create_graph`) makes a ring with its tensor.
+class ForgetsGradients {
+ public:
+  explicit ForgetsGradients(std::vector<Tensor> of) : of_(std::move(of)) {}
+  ~ForgetsGradients() {
+    for (const Tensor& tensor : of_) tensor.set_grad(Tensor());
+  }
+  ForgetsGradients(const ForgetsGradients&) = delete;
+
+ private:
+  std::vector<Tensor> of_;
+};
+
 inline Tensor doubles(const Ints& sizes, bool requires_grad = true) {
   return randn(SymInts(sizes.span()), kFloat64).set_requires_grad(requires_grad);
 }

@@ -163,6 +163,7 @@ std::string graph_of(const Ref<autograd::Node>& node) {
 TEST_P(TestAutograd, function) {
   Tensor x = randn({5, 5}).set_requires_grad(), y = randn({5, 5}).set_requires_grad(),
          go = ones({5, 5}).set_requires_grad();
+  ForgetsGradients in_the_end({x, y});
   CatchWarnings caught;
   Multiplies::apply(x, y, 2.0).backward(go, false, true);
   expect_near(x.grad(), y + 1);
@@ -191,6 +192,7 @@ struct MultipliesOnce : Function<MultipliesOnce> {
 TEST_P(TestAutograd, once_differentiable) {
   Tensor x = randn({5, 5}).set_requires_grad(), y = randn({5, 5}).set_requires_grad();
   Tensor go = ones({5, 5}).set_requires_grad();
+  ForgetsGradients in_the_end({x, y});
   CatchWarnings caught;
   MultipliesOnce::apply(x, y, 2.0).backward(go, false, true);
   expect_near(x.grad(), y + 1);

@@ -31,6 +31,7 @@ TEST_P(TestAutograd, accumulate_grad_with_zero_numel_grad) {
 
 TEST_P(TestAutograd, hessian_vector) {
   Tensor x = randn({2, 2}).set_requires_grad(), y = randn({2, 2}).set_requires_grad();
+  ForgetsGradients in_the_end({x, y});
   Tensor z = x.pow(2) + y * x + y.pow(2);
   z.backward(ones({2, 2}), false, true);
   Tensor gx = x.grad(), gy = y.grad();
@@ -44,6 +45,7 @@ TEST_P(TestAutograd, hessian_vector) {
 
 TEST_P(TestAutograd, grad) {
   Tensor x = randn({2, 2}).set_requires_grad(), y = randn({2, 2}).set_requires_grad();
+  ForgetsGradients in_the_end({x, y});
   Tensor z = x.pow(2) + y * x + y.pow(2);
   z.backward(ones({2, 2}), false, true);
   Tensor gx = x.grad(), gy = y.grad(), was = gx.detach().clone();

@@ -188,6 +188,7 @@ TEST_P(TestAutograd, backward_with_inputs) {
 
 TEST_P(TestAutograd, backward_with_nonleaf_inputs) {
   Tensor x = doubles({2, 2}), inner = x * 1, y = doubles({2, 2}), z = doubles({2, 2});
+  ForgetsGradients in_the_end({x, inner, y});
   Tensor out = inner.pow(2) + y * inner + y.pow(2);
   CatchWarnings caught;
   autograd::backward_with({out},

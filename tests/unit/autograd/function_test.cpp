@@ -1,5 +1,6 @@
 #include "helpers.h"
 
+#include <tenon/autograd/checkpoint.h>
 #include <tenon/autograd/function.h>
 #include <tenon/compat/torch.h>
 
@@ -178,6 +179,38 @@ TEST(Compat, everything_that_a_context_keeps) {
   Tensor x = leaf({1, 2});
   Keeper::apply(x, real({10, 20})).sum().backward();
   expect_near(x.grad(), {34, 35});
+}
+
+// What forward saves of its results does not hold the node that they lead to, however its call ended.
+struct SavesResults : autograd::Function<SavesResults> {
+  static inline std::vector<WeakRef<TensorImpl>> made;
+  static std::vector<Tensor> forward(AutogradContext* ctx, const Tensor& x) {
+    std::vector<Tensor> results = {x.exp(), x * 2};
+    ctx->save_for_backward(results);
+    ctx->save_for_forward(results);
+    for (const Tensor& each : results) made.emplace_back(each.ref());
+    return results;
+  }
+  static std::vector<Tensor> backward(AutogradContext* ctx, std::vector<Tensor> grads) {
+    std::vector<Tensor> saved = ctx->saved_tensors();
+    return {grads[0] * saved[0] + grads[1] * 2};
+  }
+};
+
+TEST(Function, results_that_were_saved_are_freed) {
+  auto all_are_gone = [] {
+    bool gone = !SavesResults::made.empty();
+    for (const WeakRef<TensorImpl>& each : SavesResults::made) gone &= each.expired();
+    SavesResults::made.clear();
+    return gone;
+  };
+  Tensor x = leaf({0, 1});
+  SavesResults::apply(x)[1].sum().backward();
+  EXPECT_TRUE(all_are_gone());
+  // A checkpoint that computes them again stops as soon as all is there that it needs: in the middle of saving.
+  auto run = [](const Tensor& at) { return SavesResults::apply(at)[0]; };
+  autograd::checkpoint(run, x).sum().backward();
+  EXPECT_TRUE(all_are_gone());
 }
 
 }  // namespace
