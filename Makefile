@@ -1,6 +1,6 @@
 # For people. A target installs what is missing (tools/setup), configures, builds and runs.
 .DEFAULT_GOAL := help
-.PHONY: help build demo test bench seeds golden debug asan tsan low-memory fuzz fuzzers format clean parity-torch
+.PHONY: help build demo test bench seeds golden debug asan tsan low-memory fuzz fuzzers format clean parity parity-torch
 
 # $(call build,preset,folder,targets): Ninja runs CMake again when a CMake file changes; only the presets are beyond its
 # sight, hence the comparison of dates.
@@ -41,6 +41,14 @@ parity-torch: build  ## every operator of PyTorch's samples through torch.compil
 	$(if $(TENON_PEER_PYTHON),,$(error make parity-torch needs TENON_PEER_PYTHON: a Python with PyTorch 2.13))
 	@PYTHONPATH=build/python $(TENON_PEER_PYTHON) tools/parity_torch --samples $(or $(SAMPLES),8) \
 	  $(if $(DYNAMIC),--dynamic)
+
+parity:  ## PyTorch's own samples as calls of ATen, replayed: eager, then compiled; SEED (1) draws others, MOST (60) a kind
+	$(if $(TENON_PEER_PYTHON),,$(error make parity needs TENON_PEER_PYTHON: a Python with PyTorch 2.13 and expecttest))
+	$(call build,release,build,parity)
+	@$(TENON_PEER_PYTHON) tools/parity/record.py --out build/parity_calls --seed $(or $(SEED),1) --most $(or $(MOST),60)
+	@build/parity build/parity_calls --compiled > build/parity_compiled.txt
+	@build/parity build/parity_calls
+	@echo "compiled: $$(tail -n 1 build/parity_compiled.txt) (build/parity_compiled.txt)"
 
 debug:  ## the tests without optimisation, in build/debug
 	$(call build,debug,build/debug)

@@ -46,3 +46,8 @@ if(sources)
   set_target_properties(tenon_bench PROPERTIES
     RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bench OUTPUT_NAME bench)
 endif()
+
+# Calls that PyTorch's samples make, replayed: `make parity`.
+tenon_program(parity tools/parity/replay.cpp)
+find_package(nlohmann_json 3 REQUIRED)
+target_link_libraries(parity PRIVATE nlohmann_json::nlohmann_json)

@@ -168,6 +168,7 @@ tenon_repository_test(module_reference ${PROJECT_SOURCE_DIR}/tools/module_refere
 tenon_repository_test(examples_test ${PROJECT_SOURCE_DIR}/tests/tools/examples_test.py)
 tenon_repository_test(seeds_counter_test ${PROJECT_SOURCE_DIR}/tests/tools/seeds_test.py)
 tenon_repository_test(mutants_test ${PROJECT_SOURCE_DIR}/tests/tools/mutants_test.py)
+tenon_repository_test(parity_test ${PROJECT_SOURCE_DIR}/tests/tools/parity_test.py $<TARGET_FILE:parity>)
 tenon_repository_test(low_memory_tool_test ${PROJECT_SOURCE_DIR}/tests/tools/low_memory_test.py)
 tenon_repository_test(setup_test ${PROJECT_SOURCE_DIR}/tests/tools/setup_test.py)
 tenon_repository_test(bench_report_test ${PROJECT_SOURCE_DIR}/tests/tools/bench_test.py $<TARGET_FILE:tenon_bench>)

@@ -19,6 +19,14 @@ constexpr int64_t kMostPieces = 1024;
 constexpr size_t kLongestBody = 96;  // instructions of rows that are taken together
 constexpr int64_t kFewestPasses = 64;
 
+// Sizes and counts from here on decide alike.
+constexpr int64_t kLargest = int64_t{1} << 40;
+int64_t size_of(const NestAxis& axis) { return std::min(axis.size, kLargest); }
+int64_t product(int64_t a, int64_t b) {
+  int64_t made;
+  return __builtin_mul_overflow(a, b, &made) ? kLargest : std::min(made, kLargest);
+}
+
 class Candidates {
  public:
   explicit Candidates(const Nest& nest) : nest_(nest), kept_(static_cast<int>(nest.kept_count())) {}
@@ -33,7 +41,7 @@ class Candidates {
 
  private:
   // At least 1: what runs over nothing may run in any way.
-  int64_t size(int axis) const { return std::max<int64_t>(1, nest_.axes[static_cast<size_t>(axis)].size); }
+  int64_t size(int axis) const { return std::max<int64_t>(1, size_of(nest_.axes[static_cast<size_t>(axis)])); }
 
   void add(LoopSchedule schedule) {
     if (found_.size() < kMostCandidates && legal(nest_, schedule) &&
@@ -70,14 +78,14 @@ class Candidates {
   static std::vector<Piece> with_threads(std::vector<Piece> pieces, const Nest& nest) {
     int64_t trips = 1;
     std::vector<int64_t> left;
-    for (const NestAxis& axis : nest.axes) left.push_back(axis.size);
+    for (const NestAxis& axis : nest.axes) left.push_back(size_of(axis));
     for (size_t at = 0; at < pieces.size() && trips < kEnoughTrips; ++at) {
       if ((pieces[at].vector() && at > 0) || pieces[at].factor > 0) break;
       int64_t step = 1;
       for (size_t inner = at + 1; inner < pieces.size() && step == 1; ++inner)
         if (pieces[inner].axis == pieces[at].axis) step = pieces[inner].factor;
       int64_t& now = left[static_cast<size_t>(pieces[at].axis)];
-      trips *= (now + step - 1) / step;
+      trips = product(trips, (now + step - 1) / step);
       now = step;
       pieces[at].role = pieces[at].vector() ? Role::ParallelVector : Role::Parallel;
       if (pieces[at].vector()) break;
@@ -123,22 +131,23 @@ class Candidates {
     const int split = kept_;
     const bool only = split + 1 == static_cast<int>(nest_.axes.size());
     int64_t kept = 1, row = 1;
-    for (int axis = 0; axis < kept_; ++axis) kept *= size(axis);
-    for (int axis = kept_; axis < static_cast<int>(nest_.axes.size()); ++axis) row *= size(axis);
+    for (int axis = 0; axis < kept_; ++axis) kept = product(kept, size(axis));
+    for (int axis = kept_; axis < static_cast<int>(nest_.axes.size()); ++axis) row = product(row, size(axis));
     const bool along = nest_.axes[static_cast<size_t>(lanes)].reduced;
     const int64_t rows = along ? kept : kept / size(lanes);  // iterations around the lanes
     const int64_t of_split = row / size(split);              // elements of one step
     // At least kPiece elements, at most kMostPieces pieces, and blocks times a power of two.
     int64_t factor = only ? loop::kBlock : 1;
     const int64_t columns = along ? 1 : std::min<int64_t>(size(lanes), 64);
-    while (factor < size(split) && (factor * of_split * columns < kPiece || size(split) / factor * rows > kMostPieces))
+    while (factor < size(split) &&
+           (product(product(factor, of_split), columns) < kPiece || product(size(split) / factor, rows) > kMostPieces))
       factor *= 2;
     if (factor >= size(split)) return;
     std::vector<Piece> pieces{{split, 0, Role::Parallel}};
     int64_t trips = (size(split) + factor - 1) / factor;
     for (Piece piece : outer) {
       if (trips < kEnoughTrips && pieces.back().parallel()) piece.role = Role::Parallel;
-      trips *= size(piece.axis);
+      trips = product(trips, size(piece.axis));
       pieces.push_back(piece);
     }
     if (!along) pieces.push_back({lanes, 0, Role::Vector});
@@ -202,7 +211,10 @@ bool may_lack_threads(const Nest& nest) {
   const bool waits =
       std::any_of(nest.stages.begin() + 1, nest.stages.end(), [](const Stage& stage) { return stage.full; });
   int64_t kept = 1, row = 1;
-  for (const NestAxis& axis : nest.axes) (axis.reduced ? row : kept) *= std::max<int64_t>(1, axis.size);
+  for (const NestAxis& axis : nest.axes) {
+    int64_t& count = axis.reduced ? row : kept;
+    count = product(count, std::max<int64_t>(1, size_of(axis)));
+  }
   return waits && kept < kEnoughTrips * static_cast<int64_t>(kColumns) && row >= 2 * kPiece / kept;
 }
 

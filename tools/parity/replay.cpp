@@ -1,0 +1,350 @@
+// Replays calls of ATen that tools/parity/record.py wrote down, and compares what comes of them with PyTorch.
+//
+//   parity FOLDER [--compiled] [--only WORD] [--most N]
+//
+// Of each call: whether it raises, dtypes, sizes, strides and values of its results, and of the arguments that it
+// writes to. `--compiled`: through compile() with symbolic sizes instead of eagerly. `--only`: operators whose name has
+// the word. `--most`: how many differences of an operator are shown (2). Calls run in a child process, so that one that
+// ends it is a difference, and the others go on.
+#include <tenon/dispatch/packet.h>
+#include <tenon/tenon.h>
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <nlohmann/json.hpp>
+
+#include <fcntl.h>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <map>
+#include <string>
+
+namespace tenon::parity {
+namespace {
+
+using dispatch::Value;
+using nlohmann::json;
+
+// The elements of all tensors, mapped.
+class Data {
+ public:
+  explicit Data(const std::string& path) {
+    const int file = open(path.c_str(), O_RDONLY);
+    struct stat about{};
+    if (file < 0 || fstat(file, &about) != 0) fail("[parity] {} cannot be read", path);
+    size_ = static_cast<size_t>(about.st_size);
+    void* mapped = size_ == 0 ? nullptr : mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, file, 0);
+    close(file);
+    if (mapped == MAP_FAILED) fail("[parity] {} cannot be mapped", path);
+    begin_ = static_cast<const char*>(mapped);
+  }
+  void copy(size_t at, size_t bytes, void* to) const {
+    TENON_CHECK(at + bytes <= size_, "[parity] the file of elements ends at {}, and {} are wanted from {} on", size_,
+                bytes, at);
+    if (bytes > 0) std::memcpy(to, begin_ + at, bytes);
+  }
+
+ private:
+  const char* begin_ = nullptr;
+  size_t size_ = 0;
+};
+
+Tensor read_tensor(const json& text, const Data& data) {
+  const auto sizes = text.at("sizes").get<std::vector<int64_t>>(),
+             strides = text.at("strides").get<std::vector<int64_t>>();
+  const Dtype dtype = dtype_from_name(text.at("dtype").get<std::string>()).value();
+  const int64_t reach = text.at("reach");
+  Tensor memory = empty({reach}, dtype);
+  data.copy(text.at("at"), static_cast<size_t>(reach * memory.element_size()), memory.raw_data());
+  return as_strided(memory, Ints(sizes), Ints(strides));
+}
+
+double read_real(const std::string& text) { return std::strtod(text.c_str(), nullptr); }
+
+const schema::Type& without_optional(const schema::Type& type) {
+  return type.is_optional() ? without_optional(type.element[0]) : type;
+}
+
+Value read_value(const json& text, const schema::Type& given_type, const Data& data);
+
+Value read_list(const json& text, const schema::Type& type, const Data& data) {
+  const schema::Type& element = type.element[0];
+  switch (without_optional(element).kind) {
+    case schema::Kind::Tensor: {
+      std::vector<std::optional<Tensor>> list;
+      for (const json& each : text)
+        list.push_back(each.is_null() ? std::nullopt : std::optional(read_tensor(each.at("tensor"), data)));
+      if (element.is_optional()) return Value(list).own();
+      std::vector<Tensor> tensors;
+      for (const auto& each : list) tensors.push_back(each.value());
+      return Value(tensors).own();
+    }
+    case schema::Kind::Float: {
+      std::vector<double> list;
+      for (const json& each : text) list.push_back(each.is_object() ? read_real(each.at("real")) : each.get<double>());
+      return Value(list).own();
+    }
+    case schema::Kind::Bool: return Value(text.get<std::vector<bool>>());
+    default: return Value(Ints(text.get<std::vector<int64_t>>())).own();
+  }
+}
+
+Value read_value(const json& text, const schema::Type& given_type, const Data& data) {
+  const schema::Type& type = without_optional(given_type);
+  if (text.is_null()) return {};
+  if (text.is_array()) return read_list(text, type, data);
+  if (text.is_boolean()) return Value(text.get<bool>());
+  if (text.is_number_integer()) {
+    const auto number = text.get<int64_t>();
+    if (type.is_list()) return Value(Ints{number}).own();  // one for all dimensions
+    return type.kind == schema::Kind::Float ? Value(static_cast<double>(number)) : Value(number);
+  }
+  if (text.is_string()) return Value(std::string_view(text.get_ref<const std::string&>())).own();
+  if (text.contains("tensor")) return Value(read_tensor(text.at("tensor"), data));
+  if (text.contains("real")) return Value(read_real(text.at("real")));
+  if (text.contains("dtype")) return Value(dtype_from_name(text.at("dtype").get<std::string>()).value());
+  if (text.contains("device")) return Value(Device());
+  if (text.contains("layout")) return Value(Layout::Strided);
+  const std::string format = text.at("memory_format");
+  if (format == "preserve_format") return Value(MemoryFormat::Preserve);
+  TENON_CHECK_IMPLEMENTED(format == "contiguous_format", "[parity] there is no memory format {}", format);
+  return Value(MemoryFormat::Contiguous);
+}
+
+// How far a float may be off: by its size, and by itself.
+std::pair<double, double> tolerance(Dtype dtype) {
+  if (dtype == kFloat64) return {1e-7, 1e-7};
+  if (dtype == kFloat32) return {1e-4, 1e-5};
+  return dtype == kBFloat16 ? std::pair(2e-2, 1e-2) : std::pair(3e-3, 1e-3);
+}
+
+std::string compare(const Tensor& got, const Tensor& expected, bool values) {
+  if (got.dtype() != expected.dtype() || !std::ranges::equal(got.sizes(), expected.sizes()))
+    return fmt::format("{} instead of {}", got.description(), expected.description());
+  for (int64_t dim = 0; dim < got.dim() && got.numel().plain() > 0; ++dim) {
+    const auto at = static_cast<size_t>(dim);
+    if (got.sizes()[at] > 1 && got.strides()[at] != expected.strides()[at])
+      return fmt::format("strides [{}] instead of [{}]", fmt::join(got.strides(), ", "),
+                         fmt::join(expected.strides(), ", "));
+  }
+  if (!values || got.numel().plain() == 0) return "";
+  if (!is_floating(got.dtype()))
+    return equal(got, expected) ? "" : fmt::format("{} instead of {}", got.str(), expected.str());
+  const auto [relative, absolute] = tolerance(got.dtype());
+  Tensor mine = got.to(kFloat64).contiguous(), theirs = expected.to(kFloat64).contiguous();
+  for (int64_t at = 0; at < mine.numel().plain(); ++at) {
+    const double is = mine.data<double>()[at], should = theirs.data<double>()[at];
+    if (is == should || (std::isnan(is) && std::isnan(should))) continue;
+    if (!(std::fabs(is - should) <= absolute + relative * std::fabs(should)))
+      return fmt::format("element {}: {} instead of {} ({})", at, is, should, got.description());
+  }
+  return "";
+}
+
+// Empty: as PyTorch's. "?": there is no such operator.
+std::string replay(const json& line, const Data& data, bool compiled) {
+  const dispatch::Operator* op = dispatch::find_operator_or_null(line.at("op").get<std::string>());
+  if (!op) return "?";
+  const schema::Schema& schema = op->schema();
+  std::vector<Value> args, results;
+  std::vector<dispatch::Keyword> keywords;
+  std::vector<Tensor> changed;
+  const auto note_written = [&](size_t at, const Value& value) {
+    const auto& alias = schema.arguments[at].alias;
+    if (alias && alias->write) value.each_tensor([&](const Tensor& each) { changed.push_back(each); });
+  };
+  for (size_t at = 0; at < line.at("args").size(); ++at) {
+    TENON_CHECK(at < schema.arguments.size(), "[parity] {} takes {} arguments, got more", op->name(),
+                schema.arguments.size());
+    args.push_back(read_value(line["args"][at], schema.arguments[at].type, data));
+    note_written(at, args.back());
+  }
+  for (const auto& [word, text] : line.at("kwargs").items()) {
+    const int at = schema.argument_index(word);
+    TENON_CHECK(at >= 0, "[parity] {} has no argument '{}'", op->name(), word);
+    keywords.push_back({schema.arguments[static_cast<size_t>(at)].name,
+                        read_value(text, schema.arguments[static_cast<size_t>(at)].type, data)});
+    note_written(static_cast<size_t>(at), keywords.back().value);
+  }
+  std::string error;
+  try {
+    dispatch::Values bound = dispatch::bind_arguments(schema, args, keywords);
+    if (compiled) {
+      std::vector<Tensor> inputs;
+      for (const Value& value : bound) value.each_tensor([&](const Tensor& each) { inputs.push_back(each); });
+      auto function = compile(
+          [&](const std::vector<Tensor>& given) {
+            size_t next = 0;
+            dispatch::Values with;
+            for (const Value& value : bound)
+              with.push_back(
+                  value.map_tensors([&](const Tensor& each) { return each.defined() ? given[next++] : each; }));
+            std::vector<Tensor> made;
+            for (const Value& value : dispatch::call_boxed(*op, with))
+              value.each_tensor([&](const Tensor& each) { made.push_back(each); });
+            return made;
+          },
+          {.dynamic = Dynamic::On});
+      for (Tensor& each : function(inputs)) results.emplace_back(std::move(each));
+    } else {
+      for (const Value& value : dispatch::call_boxed(*op, bound)) results.push_back(value.own());
+    }
+  } catch (const Error& raised) {
+    error = raised.what();
+  }
+  if (line.contains("raises"))
+    return error.empty() ? "runs what PyTorch refuses: " + line["raises"].get<std::string>() : "";
+  if (!error.empty()) return "refuses: " + error;
+  std::vector<Tensor> got, expected;
+  for (const Value& value : results)
+    if (value.is_number() && !compiled)
+      got.push_back(value.tag() == Value::Tag::Real ? tensor(value.real(), kFloat64) : tensor(value.integer()));
+    else
+      value.each_tensor([&](const Tensor& each) { got.push_back(each); });
+  const std::function<void(const json&)> expect = [&](const json& text) {
+    if (text.is_array())
+      for (const json& each : text) expect(each);
+    else if (text.is_object() && text.contains("tensor"))
+      expected.push_back(read_tensor(text["tensor"], data));
+    else if (text.is_object() && text.contains("real") && !compiled)
+      expected.push_back(tensor(read_real(text["real"]), kFloat64));
+    else if ((text.is_number() || text.is_boolean()) && !compiled)
+      expected.push_back(text.is_boolean() ? tensor(int64_t{text.get<bool>()}) : tensor(text.get<int64_t>()));
+  };
+  expect(line.at("results"));
+  if (got.size() != expected.size()) return fmt::format("{} results instead of {}", got.size(), expected.size());
+  const bool values = line.at("values");
+  for (size_t at = 0; at < got.size(); ++at)
+    if (std::string text = compare(got[at], expected[at], values); !text.empty())
+      return fmt::format("result {}: {}", at, text);
+  expected.clear();
+  expect(line.at("after"));
+  for (size_t at = 0; at < expected.size() && at < changed.size(); ++at)
+    if (std::string text = compare(changed[at], expected[at], values); !text.empty())
+      return fmt::format("written argument {}: {}", at, text);
+  return "";
+}
+
+struct Tally {
+  int64_t right = 0, wrong = 0, missing = 0;
+};
+
+// One line per call, from `first` on, into the pipe: what differs, without line breaks.
+[[noreturn]] void run_child(const std::vector<std::string>& lines, size_t first, const Data& data, bool compiled,
+                            int pipe_end) {
+  alarm(600);
+  for (size_t at = first; at < lines.size(); ++at) {
+    std::string text;
+    try {
+      text = replay(json::parse(lines[at]), data, compiled);
+    } catch (const std::exception& error) {
+      text = std::string("breaks: ") + error.what();
+    }
+    for (char& letter : text)
+      if (letter == '\n') letter = ' ';
+    text = text.substr(0, 400) + '\n';
+    if (write(pipe_end, text.data(), text.size()) < 0) _exit(1);
+  }
+  _exit(0);
+}
+
+int main(int argc, char** argv) {
+  std::string folder, only;
+  bool compiled = false;
+  int64_t most = 2;
+  for (int at = 1; at < argc; ++at) {
+    const std::string word = argv[at];
+    if (word == "--compiled")
+      compiled = true;
+    else if (word == "--only" && at + 1 < argc)
+      only = argv[++at];
+    else if (word == "--most" && at + 1 < argc)
+      most = std::atoll(argv[++at]);
+    else if (folder.empty() && word[0] != '-')
+      folder = word;
+    else
+      folder.clear(), at = argc;
+  }
+  if (folder.empty()) {
+    fmt::print(stderr, "usage: parity FOLDER [--compiled] [--only WORD] [--most N]\n");
+    return 2;
+  }
+  const Data data(folder + "/data.bin");
+  std::vector<std::string> lines, names;
+  std::ifstream file(folder + "/calls.jsonl");
+  for (std::string line; std::getline(file, line);) {
+    // {"op":"NAME",…
+    std::string name = line.substr(7, line.find('"', 7) - 7);
+    if (name.find(only) == name.npos) continue;
+    names.push_back(std::move(name));
+    lines.push_back(std::move(line));
+  }
+  std::map<std::string, Tally> tallies;
+  std::map<std::string, std::vector<std::string>> shown;
+  size_t done = 0;
+  const auto note = [&](const std::string& text) {
+    Tally& tally = tallies[names[done]];
+    if (text.empty()) {
+      ++tally.right;
+    } else if (text == "?") {
+      ++tally.missing;
+    } else {
+      ++tally.wrong;
+      auto& list = shown[names[done]];
+      if (static_cast<int64_t>(list.size()) < most) list.push_back(text);
+    }
+    if (++done % 5000 == 0) fmt::print(stderr, "{} of {} calls\n", done, lines.size());
+  };
+  while (done < lines.size()) {
+    int ends[2];
+    if (pipe(ends) != 0) return 2;
+    const pid_t child = fork();
+    if (child == 0) run_child(lines, done, data, compiled, ends[1]);
+    close(ends[1]);
+    FILE* input = fdopen(ends[0], "r");
+    char* line = nullptr;
+    size_t room = 0;
+    for (ssize_t length; (length = getline(&line, &room, input)) > 0;)
+      note(std::string(line, static_cast<size_t>(length - 1)));
+    std::free(line);
+    std::fclose(input);
+    int status = 0;
+    waitpid(child, &status, 0);
+    if (done < lines.size())
+      note(WIFSIGNALED(status) ? fmt::format("ends the process by signal {}", WTERMSIG(status)) : "ends the process");
+  }
+  int64_t exist = 0, right = 0, calls = 0, whole = 0;
+  for (const auto& [name, tally] : tallies) {
+    const bool is_there = tally.missing == 0;
+    exist += is_there;
+    right += tally.right;
+    calls += is_there ? tally.right + tally.wrong : 0;
+    whole += is_there && tally.wrong == 0;
+    if (tally.wrong == 0) continue;
+    fmt::print("{}: {} of {} wrong\n", name, tally.wrong, tally.right + tally.wrong);
+    for (const std::string& text : shown[name]) fmt::print("    {}\n", text);
+  }
+  for (const auto& [name, tally] : tallies)
+    if (tally.missing > 0) fmt::print("{}: missing ({} calls)\n", name, tally.missing);
+  fmt::print("parity: overloads {}/{}, calls right {}/{}, operators wholly right {}/{}\n", exist, tallies.size(), right,
+             calls, whole, exist);
+  return 0;
+}
+
+}  // namespace
+}  // namespace tenon::parity
+
+int main(int argc, char** argv) {
+  try {
+    return tenon::parity::main(argc, argv);
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "parity: {}\n", error.what());
+    return 2;
+  }
+}
