@@ -42,7 +42,7 @@ parity-torch: build  ## every operator of PyTorch's samples through torch.compil
 	@PYTHONPATH=build/python $(TENON_PEER_PYTHON) tools/parity_torch --samples $(or $(SAMPLES),8) \
 	  $(if $(DYNAMIC),--dynamic)
 
-parity:  ## PyTorch's own samples as calls of ATen, replayed: eager, then compiled; SEED (1) draws others, MOST (60) a kind
+parity:  ## calls that PyTorch's own samples make, replayed, eager and compiled; SEED (1) draws others, MOST (60) a kind
 	$(if $(TENON_PEER_PYTHON),,$(error make parity needs TENON_PEER_PYTHON: a Python with PyTorch 2.13 and expecttest))
 	$(call build,release,build,parity)
 	@$(TENON_PEER_PYTHON) tools/parity/record.py --out build/parity_calls --seed $(or $(SEED),1) --most $(or $(MOST),60)
