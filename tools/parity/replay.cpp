@@ -62,7 +62,7 @@ Tensor read_tensor(const json& text, const Data& data) {
   const int64_t reach = text.at("reach");
   Tensor memory = empty({reach}, dtype);
   data.copy(text.at("at"), static_cast<size_t>(reach * memory.element_size()), memory.raw_data());
-  return as_strided(memory, Ints(sizes), Ints(strides));
+  return as_strided(memory, SymInts(std::span<const int64_t>(sizes)), SymInts(std::span<const int64_t>(strides)));
 }
 
 double read_real(const std::string& text) { return std::strtod(text.c_str(), nullptr); }

@@ -139,12 +139,14 @@ class Candidates {
     // At least kPiece elements, at most kMostPieces pieces, and blocks times a power of two.
     int64_t factor = only ? loop::kBlock : 1;
     const int64_t columns = along ? 1 : std::min<int64_t>(size(lanes), 64);
-    while (factor < size(split) &&
-           (product(product(factor, of_split), columns) < kPiece || product(size(split) / factor, rows) > kMostPieces))
-      factor *= 2;
-    if (factor >= size(split)) return;
+    // The whole of it, however large: each piece has a place in memory.
+    const int64_t length = nest_.axes[static_cast<size_t>(split)].size;
+    while (factor < length &&
+           (product(product(factor, of_split), columns) < kPiece || product(length / factor, rows) > kMostPieces))
+      if (__builtin_mul_overflow(factor, 2, &factor)) return;
+    if (factor >= length) return;
     std::vector<Piece> pieces{{split, 0, Role::Parallel}};
-    int64_t trips = (size(split) + factor - 1) / factor;
+    int64_t trips = 1 + (length - 1) / factor;
     for (Piece piece : outer) {
       if (trips < kEnoughTrips && pieces.back().parallel()) piece.role = Role::Parallel;
       trips = product(trips, size(piece.axis));
