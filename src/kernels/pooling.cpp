@@ -81,7 +81,64 @@ void each_output(const Planes& out, int64_t work, Visit&& visit) {
   });
 }
 
+// Steps of one length on average, from 0 to where the last window ends with the input.
+template <typename Real>
+void fractional_starts(Real sample, int64_t size, int64_t kernel, std::vector<int64_t>& starts) {
+  const size_t last = starts.size() - 1;
+  if (last > 0) {
+    const Real step = static_cast<Real>(size - kernel) / static_cast<Real>(last);
+    const auto first = static_cast<int64_t>(sample * step);
+    for (size_t at = 0; at < last; ++at)
+      starts[at] =
+          std::clamp<int64_t>(static_cast<int64_t>((static_cast<Real>(at) + sample) * step) - first, 0, size - kernel);
+  }
+  starts[last] = size - kernel;
+}
+
 }  // namespace
+
+void fractional_max_pool2d(const TensorBase& self, const Ints& kernel, const TensorBase& samples, const TensorBase& out,
+                           const TensorBase& indices) {
+  Planes source(self, 2), target(out, 2);
+  const int64_t channels = self.sizes()[static_cast<size_t>(self.dim()) - 3];
+  with_element_type(self.dtype(), [&]<typename T>() {
+    using Wide = decltype(widen(T()));
+    if constexpr (!std::is_floating_point_v<Wide>) fail("[fractional_max_pool2d] of {}", self.description());
+    const T *from = self.data<T>(), *sample = samples.data<T>();
+    T* to = out.data<T>();
+    auto* place = indices.data<int64_t>();
+    parallel_for(target.count, 1, [&](int64_t begin, int64_t end) {
+      std::vector<int64_t> starts[2];
+      for (size_t dim : {0, 1}) starts[dim].resize(static_cast<size_t>(target.inner[dim]));
+      for (int64_t plane = begin; plane < end; ++plane) {
+        const T* of_plane = sample + plane / channels * samples.strides()[0] + plane % channels * samples.strides()[1];
+        for (size_t dim : {0, 1}) {
+          // What is no number of [0, 1) would lead outside.
+          auto number = static_cast<double>(widen(of_plane[(dim == 0 ? 1 : 0) * samples.strides()[2]]));
+          TENON_CHECK(number >= 0 && number <= 1, "[fractional_max_pool2d] expected samples of [0, 1), got {}", number);
+          fractional_starts(static_cast<Wide>(number), source.inner[dim], kernel[dim], starts[dim]);
+        }
+        const T* in = from + source.start(plane);
+        int64_t offset = target.start(plane);
+        for (int64_t row : starts[0])
+          for (int64_t column : starts[1]) {
+            int64_t best = row * source.inner[1] + column;
+            Wide largest = -std::numeric_limits<Wide>::infinity();
+            for (int64_t i = row; i < row + kernel[0]; ++i)
+              for (int64_t j = column; j < column + kernel[1]; ++j) {
+                Wide value = widen(in[i * source.inner_strides[0] + j * source.inner_strides[1]]);
+                if (!(value > largest) && !is_nan(value)) continue;
+                largest = value;
+                best = i * source.inner[1] + j;
+              }
+            // `out` and `indices` are contiguous.
+            to[offset] = narrow<T>(largest);
+            place[offset++] = best;
+          }
+      }
+    });
+  });
+}
 
 std::vector<Window> sliding_windows(int64_t size, int64_t kernel, int64_t stride, int64_t padding, int64_t dilation,
                                     int64_t count) {
@@ -129,6 +186,34 @@ void max_pool(const TensorBase& self, const Windows& windows, const TensorBase& 
       to[offset] = narrow<T>(largest);
       place[offset] = std::max<int64_t>(best, 0);
     });
+  });
+}
+
+void max_pool_backward(const TensorBase& grad, const TensorBase& indices, size_t dims, const TensorBase& out) {
+  Planes source(out, dims), target(grad, dims), places(indices, dims);
+  const int64_t extent = product(source.inner), taken = product(target.inner);
+  with_element_type(grad.dtype(), [&]<typename T>() {
+    using Wide = decltype(widen(T()));
+    const T* from = grad.data<T>();
+    const auto* place = indices.data<int64_t>();
+    T* to = out.data<T>();
+    parallel_for(
+        source.count, std::max<int64_t>(1, kGrain / std::max<int64_t>(1, extent)), [&](int64_t begin, int64_t end) {
+          std::vector<Wide> sums(static_cast<size_t>(extent));
+          for (int64_t plane = begin; plane < end; ++plane) {
+            std::fill(sums.begin(), sums.end(), Wide{});
+            for (int64_t at = 0; at < taken; ++at) {
+              int64_t where = place[places.start(plane) + offset_of(at, places.inner, places.inner_strides)];
+              TENON_CHECK_INDEX(where >= 0 && where < extent,
+                                "[max_pool] index {} is out of range for a plane of {} elements", where, extent);
+              Wide value = widen(from[target.start(plane) + offset_of(at, target.inner, target.inner_strides)]);
+              sums[static_cast<size_t>(where)] = static_cast<Wide>(sums[static_cast<size_t>(where)] + value);
+            }
+            for (int64_t at = 0; at < extent; ++at)
+              to[source.start(plane) + offset_of(at, source.inner, source.inner_strides)] =
+                  narrow<T>(static_cast<Wide>(sums[static_cast<size_t>(at)]));
+          }
+        });
   });
 }
 

@@ -1,9 +1,10 @@
 // Borders around a tensor, and images of other sizes.
+#include "ops/resample.h"
+
 #include <tenon/ops/table.h>
 #include <tenon/sym/size_rules.h>
 
 #include <algorithm>
-#include <cmath>
 
 namespace tenon::ops {
 namespace {
@@ -90,75 +91,6 @@ Tensor pad_by_copies(const Tensor& self, const SymInts& pad, std::string_view mo
   return result.is(self) ? clone(self) : result;
 }
 
-const Tensor& image(const Tensor& self, const SymInts& output_size, std::string_view op_name) {
-  TENON_CHECK(self.defined() && self.dim() == 4, "[{}] expected a tensor of 4 dimensions, got {}", op_name,
-              self.defined() ? self.description() : "an undefined one");
-  TENON_CHECK(output_size.size() == 2, "[{}] expected an output_size of two numbers, got {}", op_name,
-              str(output_size));
-  for (size_t at = 0; at < 2; ++at) {
-    TENON_CHECK(expect(output_size[at] > 0), "[{}] expected sizes of at least 1, got {}", op_name, str(output_size));
-    TENON_CHECK(expect(self.size(static_cast<int64_t>(2 + at)) > 0), "[{}] nothing can be interpolated from {}",
-                op_name, self.description());
-  }
-  return self;
-}
-
-// Below it a scale is a whole number of 64 bits, if it is one at all.
-constexpr double kLargestScale = 0x1p62;
-
-// The element nearest below each output position, by the scale if one is given.
-Tensor nearest_positions(const Tensor& self, const SymInt& size, const SymInt& count, std::optional<double> scale) {
-  Tensor at = arange(Scalar(count), TensorOptions(kInt64, self.device()));
-  Tensor below;
-  if (!scale || !(*scale > 0 && *scale < kLargestScale))
-    below = floor_divide(at * Scalar(size), Scalar(count));
-  else if (*scale == std::floor(*scale))
-    below = floor_divide(at, static_cast<int64_t>(*scale));
-  else
-    below = floor(at.to(kFloat64) / *scale).to(kInt64);
-  return clamp_max(below, Scalar(size - 1));
-}
-
-struct Between {
-  Tensor below, above, weight;
-};
-
-// The two elements around each output position, and how far it is from the first to the second.
-Between linear_positions(const Tensor& self, const SymInt& size, const SymInt& count, bool align_corners,
-                         std::optional<double> scale, Dtype dtype) {
-  Tensor at = arange(Scalar(count), TensorOptions(kInt64, self.device())).to(dtype), place;
-  if (align_corners)
-    place = at * Scalar(size - 1) / Scalar(max(count - 1, SymInt(1)));
-  else if (scale && *scale > 0)
-    place = clamp_min((at + 0.5) / *scale - 0.5, 0);
-  else
-    place = clamp_min((at + 0.5) * Scalar(size) / Scalar(count) - 0.5, 0);
-  Tensor below = clamp_max(floor(place).to(kInt64), Scalar(size - 1));
-  return {below, clamp_max(below + 1, Scalar(size - 1)), place - below.to(dtype)};
-}
-
-// Sizes of a scaled image: whole scales keep a symbol.
-SymInt scaled_size(const SymInt& size, double scale) {
-  TENON_CHECK(std::isfinite(scale) && std::fabs(scale) < kLargestScale, "[upsample] expected a scale below {}, got {}",
-              kLargestScale, scale);
-  if (scale == std::floor(scale)) return size * static_cast<int64_t>(scale);
-  return floor(SymFloat(size) * scale);
-}
-
-SymInts image_size(const Tensor& input, const std::optional<SymInts>& output_size,
-                   const std::optional<std::vector<double>>& scales, std::string_view op_name) {
-  TENON_CHECK(output_size.has_value() != scales.has_value(), "[{}] expected either an output_size or scale_factors",
-              op_name);
-  if (output_size) return *output_size;
-  TENON_CHECK(scales->size() == 2 && input.defined() && input.dim() == 4,
-              "[{}] expected two scale_factors and a tensor of 4 dimensions", op_name);
-  return {scaled_size(input.size(2), (*scales)[0]), scaled_size(input.size(3), (*scales)[1])};
-}
-
-std::optional<double> scale_at(const std::optional<std::vector<double>>& scales, size_t at) {
-  return scales ? std::optional((*scales)[at]) : std::nullopt;
-}
-
 }  // namespace
 
 OPS(padding) {
@@ -190,39 +122,28 @@ OPS(upsampling) {
   op("upsample_nearest2d(Tensor self, SymInt[2] output_size, float? scales_h=None, float? scales_w=None) -> Tensor")
       .decompose([](const Tensor& self, const SymInts& output_size, std::optional<double> scales_h,
                     std::optional<double> scales_w) {
-        image(self, output_size, "upsample_nearest2d");
-        Tensor rows = index_select(self, 2, nearest_positions(self, self.size(2), output_size[0], scales_h));
-        return index_select(rows, 3, nearest_positions(self, self.size(3), output_size[1], scales_w));
+        return resampled(self, output_size, {"upsample_nearest2d", Resampling::Nearest, false, {scales_h, scales_w}});
       });
   op("upsample_nearest2d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor")
       .decompose([](const Tensor& input, const std::optional<SymInts>& output_size,
                     const std::optional<std::vector<double>>& scale_factors) {
-        SymInts size = image_size(input, output_size, scale_factors, "upsample_nearest2d");
-        return upsample_nearest2d(input, size, scale_at(scale_factors, 0), scale_at(scale_factors, 1));
+        SymInts sizes = resampled_sizes(input, output_size, scale_factors, 2, "upsample_nearest2d");
+        return resampled(input, sizes, {"upsample_nearest2d", Resampling::Nearest, false, scales_of(scale_factors, 2)});
       });
   op("upsample_bilinear2d(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? "
      "scales_w=None) -> Tensor")
       .decompose([](const Tensor& self, const SymInts& output_size, bool align_corners, std::optional<double> scales_h,
                     std::optional<double> scales_w) {
-        image(self, output_size, "upsample_bilinear2d");
-        TENON_CHECK_IMPLEMENTED(is_floating(self.dtype()),
-                                "[upsample_bilinear2d] expected a floating point tensor, got {}", self.description());
-        // Halves are computed in float32 and rounded once.
-        Dtype wide = compute_dtype(self.dtype());
-        Between rows = linear_positions(self, self.size(2), output_size[0], align_corners, scales_h, wide);
-        Between columns = linear_positions(self, self.size(3), output_size[1], align_corners, scales_w, wide);
-        Tensor x = self.to(wide), down = unsqueeze(rows.weight, 1), right = columns.weight;
-        Tensor above = index_select(x, 2, rows.below), under = index_select(x, 2, rows.above);
-        Tensor line = above * (1 - down) + under * down;
-        return (index_select(line, 3, columns.below) * (1 - right) + index_select(line, 3, columns.above) * right)
-            .to(self.dtype());
+        return resampled(self, output_size,
+                         {"upsample_bilinear2d", Resampling::Linear, align_corners, {scales_h, scales_w}});
       });
   op("upsample_bilinear2d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> "
      "Tensor")
       .decompose([](const Tensor& input, const std::optional<SymInts>& output_size, bool align_corners,
                     const std::optional<std::vector<double>>& scale_factors) {
-        SymInts size = image_size(input, output_size, scale_factors, "upsample_bilinear2d");
-        return upsample_bilinear2d(input, size, align_corners, scale_at(scale_factors, 0), scale_at(scale_factors, 1));
+        SymInts sizes = resampled_sizes(input, output_size, scale_factors, 2, "upsample_bilinear2d");
+        return resampled(input, sizes,
+                         {"upsample_bilinear2d", Resampling::Linear, align_corners, scales_of(scale_factors, 2)});
       });
 }
 

@@ -182,5 +182,6 @@ class Maker {
 using Rules = std::map<std::string, Overrides (*)(Maker&)>;
 const Rules& special_rules();
 const Rules& overload_rules();
+const Rules& image_rules();  // by name and overload
 
 }  // namespace tenon::test

@@ -156,6 +156,8 @@ std::optional<Sample> make_sample(const ops::Row& row, const Recipe& recipe, std
   auto rule = overload_rules().find(row.schema.name + "." + row.schema.overload);
   if (rule != overload_rules().end())
     overrides = rule->second(maker);
+  else if (rule = image_rules().find(row.schema.name + "." + row.schema.overload); rule != image_rules().end())
+    overrides = rule->second(maker);
   else if (rule = special_rules().find(row.schema.name); rule != special_rules().end())
     overrides = rule->second(maker);
   // A copy of a view takes what the view takes, and so does what becomes one.

@@ -20,15 +20,18 @@ import pointwise
 import products
 import rearrange
 import reductions
+import resampling
 import special
 import views
+import windows
 from table import Table
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FAMILIES = {"pointwise": pointwise, "reductions": reductions, "views": views, "factories": factories,
             "products": products,
             "indexing": indexing, "rearrange": rearrange, "moments": moments, "images": images, "below": below,
-            "special": special, "networks": networks}
+            "special": special, "networks": networks, "windows": windows,
+            "resampling": resampling}
 # tests/ops/value_table_test.cpp looks at the properties of these instead.
 RANDOM = {"rand", "randn", "rand_like", "randn_like", "randint", "randint.low"}
 

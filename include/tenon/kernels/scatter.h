@@ -15,4 +15,12 @@ void scatter_add(const TensorBase& self, int64_t dim, const TensorBase& index, c
 void scatter(const TensorBase& self, int64_t dim, const TensorBase& index, const TensorBase& src,
              const TensorBase& out);
 
+enum class Combine : uint8_t { Sum, Product, Mean, Largest, Smallest };
+
+// out = self, then out[…, index[i…], …] and src[i…] are combined along `dim`, in row-major order. Without
+// `include_self` what self has at a place that is written does not count. A mean is of all that counts, of integers
+// rounded down; a NaN is larger and smaller than everything. Halves are combined in float32 and rounded once.
+void scatter_reduce(const TensorBase& self, int64_t dim, const TensorBase& index, const TensorBase& src,
+                    Combine combine, bool include_self, const TensorBase& out);
+
 }  // namespace tenon::kernels
