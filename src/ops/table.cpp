@@ -41,10 +41,20 @@ void define_inplace_copy(const std::shared_ptr<Row>& row) {
   dispatch::add_tags(form, {dispatch::Tag::pt2_compliant_tag});
   row->inplace_op = &form;
   const dispatch::Operator* functional = row->op;
-  dispatch::register_composite(form, dispatch::Composite::Implicit, [functional](dispatch::Call& call) {
-    static const dispatch::Operator& copy = dispatch::find_operator("aten::copy_");
+  bool saves_self = false;
+  for (const GradRule& rule : row->grads)
+    saves_self |= std::find(rule.saves.begin(), rule.saves.end(), "self") != rule.saves.end();
+  dispatch::register_composite(form, dispatch::Composite::Implicit, [functional, saves_self](dispatch::Call& call) {
+    static const dispatch::Operator &copy = dispatch::find_operator("aten::copy_"),
+                                    &clone = dispatch::find_operator("aten::clone");
     Tensor self = call.args[0].tensor();
-    Tensor result = dispatch::call_boxed(*functional, call.args)[0].take_tensor();
+    dispatch::Values given(call.args.begin(), call.args.end());
+    // What backward needs of self is as it was before it is written to.
+    if (saves_self && support::thread_context.grad_enabled) {
+      const dispatch::Value args[] = {dispatch::Value(self), dispatch::Value()};
+      given[0] = dispatch::Value(dispatch::call_boxed(clone, args)[0].take_tensor());
+    }
+    Tensor result = dispatch::call_boxed(*functional, given)[0].take_tensor();
     TENON_CHECK(result.dtype() == self.dtype(), "[{}] a result of {} cannot be stored in self of {}",
                 call.op.brief_name(), name(result.dtype()), name(self.dtype()));
     const dispatch::Value args[] = {dispatch::Value(self), dispatch::Value(result), dispatch::Value(false)};

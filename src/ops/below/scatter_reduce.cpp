@@ -28,6 +28,9 @@ std::string_view newer_name(std::string_view reduce) {
   return reduce == "add" ? "sum" : "prod";
 }
 
+// Backward needs self as it was, and the in-place form writes over it.
+Tensor kept(const Tensor& self, bool differentiable) { return differentiable ? clone(self) : self; }
+
 // What a gradient is made of: `index` and `dim`, and sums over all that is written to a place.
 struct Written {
   Grad& g;
@@ -80,8 +83,10 @@ struct Factors {
   Factors(const Written& w, const Tensor& self, const Tensor& src) {
     Dtype dtype = self.dtype();
     zeros_at = w.total((self == 0).to(dtype), (src == 0).to(dtype));
-    others = call("aten::scatter_reduce.two",
-                  {without_zeros(self), w.dim, w.index, without_zeros(src), "prod", w.include_self});
+    others = dispatch::call_by_name("aten::scatter_reduce.two",
+                                    {without_zeros(self), w.dim, w.index, without_zeros(src), "prod"},
+                                    {{"include_self", w.include_self}})[0]
+                 .tensor();
   }
   static Tensor slope(const Tensor& factor, const Tensor& zero_count, const Tensor& product) {
     Tensor none = zeros_like(product);
@@ -150,17 +155,18 @@ OPS(scatter_reduce) {
       .grad("src", saves("self", "index", "src", "result"), src_gradient);
   op("scatter.reduce(Tensor self, int dim, Tensor index, Tensor src, *, str reduce) -> Tensor")
       .decompose([](const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, std::string_view reduce) {
-        return call("aten::scatter_reduce.two", {self, dim, index, src, newer_name(reduce), true});
+        return call("aten::scatter_reduce.two",
+                    {kept(self, self.requires_grad() || src.requires_grad()), dim, index, src, newer_name(reduce)});
       })
       .with_inplace();
   op("scatter.value_reduce(Tensor self, int dim, Tensor index, Scalar value, *, str reduce) -> Tensor")
-      .decompose(
-          [](const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value, std::string_view reduce) {
-            TENON_CHECK(self.defined() && index.defined(), "[scatter] expected a tensor, got an undefined one");
-            Tensor one = full(SymInts{}, value, TensorOptions(self.dtype(), self.device()));
-            return call("aten::scatter_reduce.two",
-                        {self, dim, index, expand(one, index.sym_sizes()), newer_name(reduce), true});
-          })
+      .decompose([](const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value,
+                    std::string_view reduce) {
+        TENON_CHECK(self.defined() && index.defined(), "[scatter] expected a tensor, got an undefined one");
+        Tensor one = full(SymInts{}, value, TensorOptions(self.dtype(), self.device()));
+        return call("aten::scatter_reduce.two",
+                    {kept(self, self.requires_grad()), dim, index, expand(one, index.sym_sizes()), newer_name(reduce)});
+      })
       .with_inplace();
 }
 
