@@ -35,6 +35,13 @@ void define_inplace(const std::shared_ptr<Row>& row) {
   row->inplace_op = &define_row(derived);
 }
 
+bool is_recorded(const dispatch::Call& call) {
+  bool found = false;
+  for (const dispatch::Value& value : call.args)
+    value.each_tensor([&](const Tensor& tensor) { found |= tensor.defined() && tensor.requires_grad(); });
+  return found && support::thread_context.grad_enabled;
+}
+
 // The in-place form of any other row: what it gives, copied into `self`.
 void define_inplace_copy(const std::shared_ptr<Row>& row) {
   dispatch::Operator& form = dispatch::define(schema::inplace_form(row->schema));
@@ -50,7 +57,7 @@ void define_inplace_copy(const std::shared_ptr<Row>& row) {
     Tensor self = call.args[0].tensor();
     dispatch::Values given(call.args.begin(), call.args.end());
     // What backward needs of self is as it was before it is written to.
-    if (saves_self && support::thread_context.grad_enabled) {
+    if (saves_self && is_recorded(call)) {
       const dispatch::Value args[] = {dispatch::Value(self), dispatch::Value()};
       given[0] = dispatch::Value(dispatch::call_boxed(clone, args)[0].take_tensor());
     }
