@@ -15,6 +15,8 @@
 #include <new>
 #include <optional>
 #include <string_view>
+#include <thread>
+#include <vector>
 
 namespace tenon::low_memory {
 namespace {
@@ -24,8 +26,9 @@ std::atomic<pid_t> only{0};  // the thread whose allocations fail; 0: all
 std::atomic<int64_t> count{0}, failures{0}, live{0};
 int64_t first_failing = 0, last_failing = 0;
 constexpr int kFrames = 30;
-void* stack[kFrames];  // of the last failure
+void* stack[kFrames];  // of a failure, the last one unless others came at the same time
 int frames = 0;
+std::atomic_flag stack_is_busy;
 
 // The code of one file.
 struct Code {
@@ -78,8 +81,11 @@ bool fails(const void* caller) {
   while (asks < depth && now[asks] != caller) ++asks;
   while (asks < depth && known.is_for_others(now[asks])) ++asks;
   if (asks < depth && known.is_test(now[asks])) return false;
-  std::copy(now, now + depth, stack);
-  frames = depth;
+  if (!stack_is_busy.test_and_set(std::memory_order_acquire)) {
+    std::copy(now, now + depth, stack);
+    frames = depth;
+    stack_is_busy.clear(std::memory_order_release);
+  }
   ++failures;
   return true;
 }
@@ -87,7 +93,8 @@ bool fails(const void* caller) {
 }  // namespace
 
 Failing::Failing(int64_t first, int64_t length, Who who) {
-  frames = backtrace(stack, 1);  // it allocates, the first time
+  void* here[1];
+  (void)backtrace(here, 1);  // it allocates, the first time
   first_failing = first;
   last_failing = first + length;
   count = failures = 0;
@@ -100,9 +107,12 @@ int64_t Failing::counted() { return count; }
 int64_t Failing::failed() { return failures; }
 std::string Failing::where() {
   std::string names;
-  for (int at = 2; at < frames; ++at) {
+  while (stack_is_busy.test_and_set(std::memory_order_acquire)) std::this_thread::yield();
+  const std::vector<void*> callers(stack, stack + frames);
+  stack_is_busy.clear(std::memory_order_release);
+  for (size_t at = 2; at < callers.size(); ++at) {
     Dl_info found{};
-    if (!dladdr(stack[at], &found) || !found.dli_sname || known.program.holds(stack[at])) continue;
+    if (!dladdr(callers[at], &found) || !found.dli_sname || known.program.holds(callers[at])) continue;
     int status = 0;
     char* readable = abi::__cxa_demangle(found.dli_sname, nullptr, nullptr, &status);
     std::string name = status == 0 ? readable : found.dli_sname;

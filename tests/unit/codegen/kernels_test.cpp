@@ -317,6 +317,8 @@ TEST_P(KernelAtWidth, EmptyLoopsTouchNothing) {
 }
 
 TEST_P(KernelAtWidth, WildAccessesAreCaughtWhenChecked) {
+  // Processes of their own, not forks of one with threads.
+  ::testing::FLAGS_gtest_death_test_style = "threadsafe";
   set_bounds_checks(true);
   for (bool varying : {false, true}) {
     Builder b("wild");
