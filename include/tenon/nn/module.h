@@ -174,7 +174,8 @@ class Module {
 
   // Called in backward, once it is known what the gradients of the module's inputs are (undefined where one requires
   // none): with those and with the gradient of the output. What one returns, if it is not empty, takes their place. A
-  // pre-hook is called before that, with the gradient of the output.
+  // pre-hook is called before that, with the gradient of the output. A compiled function calls those that there were
+  // when it was captured.
   //
   //   nn::Linear layer(3, 2);
   //   auto remove = layer.register_full_backward_hook([](const nn::Module&, const std::vector<Tensor>& grad_input,

@@ -138,13 +138,12 @@ TEST(Refreeze, callers_see_all_of_an_update_or_nothing) {
     NoGrad off;
     infer(x);
   }
-  std::atomic<bool> done{false};
   std::atomic<int64_t> mixtures{0}, calls{0};
-  std::vector<std::thread> callers;
+  std::vector<std::jthread> callers;  // stop with the test, however it ends
   for (int thread = 0; thread < 3; ++thread)
-    callers.emplace_back([&] {
+    callers.emplace_back([&](const std::stop_token& stop) {
       NoGrad off;
-      while (!done.load()) {
+      while (!stop.stop_requested()) {
         Tensor result = infer(x);
         for (int64_t at = 0; at < 8; ++at) mixtures += result.data<float>()[at] != 0 ? 1 : 0;
         ++calls;
@@ -156,8 +155,7 @@ TEST(Refreeze, callers_see_all_of_an_update_or_nothing) {
     infer.update({{"a", value}, {"b", value.clone()}});
   }
   while (calls.load() < 3) std::this_thread::yield();
-  done = true;
-  for (std::thread& caller : callers) caller.join();
+  callers.clear();
   EXPECT_EQ(mixtures.load(), 0);
   EXPECT_EQ(infer.compile_count(), 1);
 }
