@@ -1,5 +1,6 @@
 #include "op_table.h"
 #include "print.h"
+#include "support/out_of_memory.h"
 
 #include <cmath>
 #include <optional>
@@ -288,12 +289,14 @@ struct Verifier {
 
 }  // namespace
 
-void verify(const Kernel& kernel) {
+void verify(const Kernel& kernel) try {
   TENON_ASSERT(kernel.pool != nullptr, "kernel {} has no pool", kernel.name);
   Verifier verifier(kernel);
   verifier.check_declarations();
   Verifier::Scope top;
   verifier.check_block(kernel.body, top);
+} catch (...) {
+  support::rethrow_named("verify");
 }
 
 }  // namespace tenon::loop
