@@ -149,8 +149,13 @@ std::string compare(const Tensor& got, const Tensor& expected, bool values) {
 
 // Empty: as PyTorch's. "?": there is no such operator.
 std::string replay(const json& line, const Data& data, bool compiled) {
-  const dispatch::Operator* op = dispatch::find_operator_or_null(line.at("op").get<std::string>());
+  const std::string name = line.at("op");
+  const dispatch::Operator* op = dispatch::find_operator_or_null(name);
   if (!op) return "?";
+  // PyTorch shows a number of the program's as it is, where the operator takes a tensor.
+  const json& second = line.at("args").size() > 1 ? line["args"][1] : json();
+  if ((second.is_number() || second.contains("real")) && name.ends_with(".Tensor"))
+    if (const auto* other = dispatch::find_operator_or_null(name.substr(0, name.rfind('.')) + ".Scalar")) op = other;
   const schema::Schema& schema = op->schema();
   std::vector<Value> args, results;
   std::vector<dispatch::Keyword> keywords;
