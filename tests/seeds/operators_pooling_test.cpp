@@ -40,8 +40,7 @@ TEST(CommonTemplate, avg_pool2d7) {
   EXPECT_NEAR(result[0][0][0][0].item<double>(), -(6 * 24 + 6), 1e-3) << "the middle of the first window";
 }
 
-// ---- Gradients of the largest
-// -----------------------------------------------------------------------------------------
+// ---- Gradients of the largest --------------------------------------------------------------------------------------
 
 struct Pool {
   Ints kernel, stride, padding, dilation;
@@ -83,8 +82,7 @@ TEST(CommonTemplate, max_pool2d_with_indices_backward6) {
   check_largest(randn({2, 2, 3, 6}), {{3, 2}, {2, 1}, {1, 1}, {1, 2}}, 0);
 }
 
-// ---- Gradients of averages
-// ----------------------------------------------------------------------------------------------
+// ---- Gradients of averages -----------------------------------------------------------------------------------------
 
 struct Average {
   int64_t kernel, stride, padding;
@@ -147,8 +145,7 @@ TEST(CommonTemplate, avg_pool3d_backward4) {
   expect_all_given_on(made, grad);
 }
 
-// ---- Windows at random places
-// -------------------------------------------------------------------------------------------
+// ---- Windows at random places --------------------------------------------------------------------------------------
 
 Tensors check_fractional(const Tensor& x, const Ints& kernel, const Ints& size, int64_t kernels = -1) {
   Tensor samples = rand({x.size(0).plain(), x.size(1).plain(), 2});

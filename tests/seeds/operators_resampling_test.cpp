@@ -106,8 +106,7 @@ TEST(CommonTemplate, grid_sampler_2d) {
   EXPECT_TRUE(close(call("aten::grid_sampler_2d", {a, all, 0, 0, true}), a, {.rtol = 0, .atol = 2e-4}));
 }
 
-// ---- Borders
-// ----------------------------------------------------------------------------------------------------------
+// ---- Borders -------------------------------------------------------------------------------------------------------
 
 TEST(CommonTemplate, reflection_pad2d_backward) {
   Tensor x = randn({1, 1, 8, 8});
@@ -123,8 +122,7 @@ TEST(CommonTemplate, reflection_pad2d_backward) {
   }
 }
 
-// ---- Scatter with a reduction
-// -------------------------------------------------------------------------------------------
+// ---- Scatter with a reduction --------------------------------------------------------------------------------------
 
 TEST(CommonTemplate, scatter2) {
   Tensor a = zeros({64, 512}), index = zeros({64, 512}, kInt64), b = ones({64, 512});
