@@ -1,9 +1,10 @@
 // Memory that runs out, as an Error.
 //
-// What the library's own code asks `operator new` for and does not get is a `NoMemory` (core/operator_new.cpp). The
-// standard library's code outside of headers (texts, threads) throws `std::bad_alloc` still. Where the library is
-// entered from outside (an operator is called, a compiled function, a walk, a file) both become a `MemoryError` that
-// names what was asked for; everything in between only has to be safe against exceptions.
+// What the library's own code asks `operator new` for and does not get is a `NoMemory` (core/wrapped_allocations.cpp),
+// and so are texts that cannot be made (format_texts.cpp). The standard library's code outside of headers (files,
+// threads) throws `std::bad_alloc` still. Where the library is entered from outside (an operator is called, a compiled
+// function, a walk, a file) both become a `MemoryError` that names what was asked for; everything in between only has
+// to be safe against exceptions.
 #pragma once
 
 #include <tenon/support/error.h>

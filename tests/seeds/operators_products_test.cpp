@@ -119,7 +119,7 @@ TEST(CommonTemplate, multi_threading) {
     autograd::SetGradMode off(false);
     for (int i = 0; i < 3; ++i) EXPECT_TRUE(close(f(x), expected, {}));
   };
-  std::thread one(calls), two(calls);
+  std::jthread one(calls), two(calls);
   one.join();
   two.join();
 }

@@ -219,15 +219,15 @@ TEST(Threads, one_compiles_and_all_get_the_right_result) {
     CompileOptions options;
     options.eager_while_compiling = eager;
     auto f = compile([](Tensor x) { return (x * 2).sin().sum(); }, options);
-    std::vector<std::thread> threads;
     std::atomic<int> wrong = 0;
+    std::vector<std::jthread> threads;
     for (int at = 0; at < 4; ++at)
       threads.emplace_back([&, at] {
         Tensor x = full({8}, 0.1 * at);
         double expected = (x * 2).sin().sum().item<double>();
         for (int round = 0; round < 20; ++round) wrong += f(x).item<double>() != expected;
       });
-    for (std::thread& thread : threads) thread.join();
+    for (std::jthread& thread : threads) thread.join();
     EXPECT_EQ(wrong, 0);
     EXPECT_EQ(f.compile_count(), 1);
   }

@@ -412,8 +412,8 @@ TEST(Compile, RandomNumbersFollowTheGenerator) {
 
 TEST(Compile, ManyThreads) {
   auto f = compile([](Tensor x) { return (x * 2).sum(); });
-  std::vector<std::thread> threads;
   std::atomic<int> wrong = 0;
+  std::vector<std::jthread> threads;
   for (int id = 0; id < 4; ++id)
     threads.emplace_back([&, id] {
       for (int round = 0; round < 20; ++round) {
@@ -421,7 +421,7 @@ TEST(Compile, ManyThreads) {
         if (f(x).item<double>() != 14.0 * (id + round)) ++wrong;
       }
     });
-  for (std::thread& thread : threads) thread.join();
+  for (std::jthread& thread : threads) thread.join();
   EXPECT_EQ(wrong, 0);
   EXPECT_EQ(f.compile_count(), 1);
 }
@@ -435,8 +435,8 @@ TEST(Compile, ManyThreadsOnManyGraphs) {
       return bool(total.detach().to(kFloat64).item<SymFloat>() > 0.0) ? total * 2 : total - 1;
     };
     auto f = compile(function, {.eager_while_compiling = eager_while_compiling});
-    std::vector<std::thread> threads;
     std::atomic<int> wrong = 0;
+    std::vector<std::jthread> threads;
     for (int id = 0; id < 4; ++id)
       threads.emplace_back([&, id] {
         for (int round = 0; round < 6; ++round) {
@@ -449,7 +449,7 @@ TEST(Compile, ManyThreadsOnManyGraphs) {
           if (difference(got.detach(), expected.detach()) > 1e-6 || difference(w.grad(), v.grad()) > 1e-6) ++wrong;
         }
       });
-    for (std::thread& thread : threads) thread.join();
+    for (std::jthread& thread : threads) thread.join();
     EXPECT_EQ(wrong, 0);
   }
 }

@@ -64,12 +64,11 @@ TEST(Fork, children_of_a_program_whose_threads_compute) {
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
   GTEST_SKIP() << "the sanitizers' own locks do not survive a fork beside threads";
 #endif
-  std::atomic<bool> over{false};
   Shared shared;
-  std::vector<std::thread> threads;
+  std::vector<std::jthread> threads;
   for (int thread = 0; thread < 3; ++thread)
-    threads.emplace_back([&, thread] {
-      for (int round = 0; !over; ++round) {
+    threads.emplace_back([&, thread](std::stop_token stop) {
+      for (int round = 0; !stop.stop_requested(); ++round) {
         compute(2 + 0.001 * (3 * round + thread));
         shared.use();
         if (thread == 0) shared.forget();
@@ -98,8 +97,7 @@ TEST(Fork, children_of_a_program_whose_threads_compute) {
     hung += WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM;
     failed += status != 0;
   }
-  over = true;
-  for (std::thread& each : threads) each.join();
+  threads.clear();  // asks them to stop, and waits
   EXPECT_EQ(hung, 0);
   EXPECT_EQ(failed, 0);
 }

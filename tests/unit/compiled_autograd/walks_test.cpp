@@ -222,8 +222,8 @@ TEST(CapturedWalks, activations_are_freed_while_the_walk_runs) {
 
 TEST(CapturedWalks, threads_share_what_was_compiled) {
   compiled_autograd::reset();
-  std::vector<std::thread> threads;
   std::atomic<int> right{0};
+  std::vector<std::jthread> threads;
   for (int at = 0; at < 8; ++at)
     threads.emplace_back([&right] {
       compiled_autograd::Enable on;
@@ -233,7 +233,7 @@ TEST(CapturedWalks, threads_share_what_was_compiled) {
         right += same_bits(x.grad(), full({4}, 6.0f)) ? 1 : 0;
       }
     });
-  for (std::thread& thread : threads) thread.join();
+  for (std::jthread& thread : threads) thread.join();
   EXPECT_EQ(right, 80);
 }
 

@@ -256,7 +256,7 @@ TEST_F(Matmul, nested_and_concurrent) {
   parallel_for(4, 1, [&](int64_t begin, int64_t end) {
     for (int64_t at = begin; at < end; ++at) expect_product(a, b, random_dense({60, 50}));
   });
-  std::thread other([&] {
+  std::jthread other([&] {
     for (int round = 0; round < 5; ++round)
       expect_product(a, b, core::allocate(Ints{60, 50}, Ints{50, 1}, kFloat32, kCPU));
   });

@@ -26,12 +26,12 @@ TEST(Counters, references_survive_new_names) {
 TEST(Counters, threads_lose_no_count) {
   Counter& shared = counter("counters_test.threads");
   shared.reset();
-  std::vector<std::thread> threads;
+  std::vector<std::jthread> threads;
   for (int i = 0; i < 4; ++i)
     threads.emplace_back([] {
       for (int n = 0; n < 1000; ++n) counter("counters_test.threads").add();
     });
-  for (std::thread& thread : threads) thread.join();
+  for (std::jthread& thread : threads) thread.join();
   EXPECT_EQ(shared.value(), 4000);
 }
 

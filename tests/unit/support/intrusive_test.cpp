@@ -131,7 +131,7 @@ TEST(WeakRef, locking_races_with_the_last_release) {
     Life life;
     Ref<Node> strong = make_ref<Node>(&life, 9);
     WeakRef<Node> weak(strong);
-    std::thread locker([weak = std::move(weak)] {
+    std::jthread locker([weak = std::move(weak)] {
       while (Ref<Node> ref = weak.lock()) EXPECT_EQ(ref->value, 9);
     });
     strong = nullptr;

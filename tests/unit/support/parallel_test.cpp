@@ -90,7 +90,7 @@ TEST_F(Parallel, nested_calls_run_on_their_own_thread_with_the_same_split) {
 TEST_F(Parallel, concurrent_callers_all_finish) {
   set_num_threads(2);
   std::vector<int64_t> sums(4);
-  std::vector<std::thread> callers;
+  std::vector<std::jthread> callers;
   for (int64_t& sum : sums) {
     callers.emplace_back([&sum] {
       for (int round = 0; round < 50; ++round) {
@@ -102,7 +102,7 @@ TEST_F(Parallel, concurrent_callers_all_finish) {
       }
     });
   }
-  for (std::thread& caller : callers) caller.join();
+  for (std::jthread& caller : callers) caller.join();
   for (int64_t sum : sums) EXPECT_EQ(sum, 50 * 499500);
 }
 
