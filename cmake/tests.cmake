@@ -15,8 +15,9 @@ if(TENON_SANITIZE)
   set(oracle 0)
 endif()
 set(TENON_TEST_ENVIRONMENT TENON_CACHE=${TENON_TEST_CACHE} TENON_ORACLE=${oracle} OMP_WAIT_POLICY=passive
-  # (Tests that fork compute in the child, which the thread sanitizer does not like by default.)
-  TSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/cmake/tsan_suppressions.txt:die_after_fork=0
+  # The thread sanitizer: tests that fork compute in the child, which it does not like by default; and what it
+  # remembers of memory grows with every test, until two entries at a time have taken all that there is.
+  TSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/cmake/tsan_suppressions.txt:die_after_fork=0:memory_limit_mb=6000
   UBSAN_OPTIONS=print_stacktrace=1)
 # Seconds for an entry. A sanitizer, which makes everything ten times as slow, is asked for by hand, and left to finish.
 set(TENON_TEST_TIMEOUT 600)

@@ -1,3 +1,4 @@
+#include "autograd/author_formula.h"
 #include "functional_form.h"
 
 #include <tenon/aot/functionalize.h>
@@ -281,6 +282,12 @@ void run_custom_inplace(dispatch::Call& call) {
 }
 
 void run_functionalized(dispatch::Call& call) {
+  if (const std::string* author = autograd::AuthorFormula::running())
+    for (const dispatch::Value& arg : call.args)
+      arg.each_tensor([author](const Tensor& tensor) {
+        if (tensor.defined() && !tensor.is_fake() && !functional_slot(tensor))
+          throw autograd::ReadsOutside(*author, tensor);
+      });
   const ops::Row* row = ops::row_of(call.op);
   dispatch::ExcludeKeys below(kUpperLayers);
   if (row && row->kind == ops::Kind::View) return run_view(call);

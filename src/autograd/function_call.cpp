@@ -5,6 +5,7 @@
 #include <tenon/dispatch/call.h>
 #include <tenon/dispatch/registration.h>
 
+#include "autograd/author_formula.h"
 #include "autograd/function_call.h"
 #include "support/at_fork.h"
 
@@ -182,11 +183,16 @@ dispatch::OperatorRef make_function_operator(const std::string& name, FunctionNo
       "Tensor[]");
   schema.overload = overload_name(name);
   Ref<dispatch::Operator> op = dispatch::make_operator(std::move(schema));
-  auto kernel = [name = node_name_of(name), backward = std::move(backward), kind](dispatch::Call& call) {
+  FunctionNode::Backward formula = [op = op->name(), backward = std::move(backward)](AutogradContext& context,
+                                                                                     std::vector<Tensor> gradients) {
+    AuthorFormula running(op);
+    return backward(context, std::move(gradients));
+  };
+  auto kernel = [name = node_name_of(name), formula = std::move(formula), kind](dispatch::Call& call) {
     std::vector<Tensor> arguments = plain(call.args[0].optional_tensors());
     std::vector<Tensor> results = plain(call.args[1].optional_tensors());
     if (records(arguments)) {
-      auto node = make_ref<FunctionNode>(name, backward, kind);
+      auto node = make_ref<FunctionNode>(name, formula, kind);
       node->resume(Assembler(call.args[2].optional_tensors(), call.args[3].sym_ints(), call.args[4].string()).next(),
                    arguments, results);
       node->finish(arguments, results);

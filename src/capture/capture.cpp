@@ -1,5 +1,6 @@
 #include "capture.h"
 
+#include "autograd/author_formula.h"
 #include "backends.h"
 #include "freeze_piece.h"
 #include "outside.h"
@@ -68,9 +69,14 @@ class Capture::Run {
     std::optional<std::pair<size_t, EarlyBreak>> before;
     for (;;) {
       std::optional<EarlyBreak> early;
-      std::vector<Value> results = attempt(early);
-      if (!early) return results;
-      begin_anew(*early);
+      bool again = false;
+      std::vector<Value> results = attempt(early, again);
+      if (!again) return results;
+      begin_anew(early);
+      if (!early) {
+        before.reset();
+        continue;
+      }
       std::pair<size_t, EarlyBreak> now{path_.size(), *early};
       TENON_CHECK(before != now,
                   "[compile] the function looks at the gradient of a value from which others were computed, and its "
@@ -80,8 +86,8 @@ class Capture::Run {
   }
 
  private:
-  // Up to its end, or until a segment is found that should have ended earlier.
-  std::vector<Value> attempt(std::optional<EarlyBreak>& early) {
+  // Up to its end, or until a segment is found that should have ended earlier, or without one of its operators.
+  std::vector<Value> attempt(std::optional<EarlyBreak>& early, bool& again) {
     Session::Options options;
     options.scalar_outputs = state_.options.capture_scalar_outputs;
     options.dynamic_shape_ops = state_.options.capture_dynamic_output_shape_ops;
@@ -100,11 +106,13 @@ class Capture::Run {
     session.finish_piece = [this](Piece piece) { return finish(std::move(piece)); };
     for (const SegmentRef& segment : path_) {
       session.early_breaks.push_back(segment->early);
+      session.called_between.push_back(segment->called_between);
       const std::vector<InputSource>& sources = segment->guards.sources();
       session.expected_sources.insert(session.expected_sources.end(), sources.begin(), sources.end());
       session.expected_choices.insert(session.expected_choices.end(), segment->choices.begin(), segment->choices.end());
     }
     session.early_breaks.push_back(early_);
+    session.called_between.push_back(state_.called_between);
     std::vector<Tensor> fakes;
     for (size_t at = 0; at < frame_.arguments.size(); ++at)
       fakes.push_back(session.add_argument(frame_.arguments[at], static_cast<int32_t>(at)));
@@ -116,6 +124,13 @@ class Capture::Run {
       session.run(fakes, numbers, body_);
     } catch (const EarlyBreakNeeded& needed) {
       early = needed.where;
+      again = true;
+      return {};
+    } catch (const CallBetweenNeeded& needed) {
+      auto known = std::make_shared<CalledBetween>(*state_.called_between);
+      (*known)[needed.op] = needed.why;
+      state_.called_between = std::move(known);
+      again = true;
       return {};
     } catch (const GraphBreak& graph_break) {
       broken = graph_break.what();
@@ -152,7 +167,7 @@ class Capture::Run {
   }
 
   // What was captured so far has run already: it is the path to follow.
-  void begin_anew(const EarlyBreak& early) {
+  void begin_anew(const std::optional<EarlyBreak>& early) {
     path_.resize(std::min(path_.size(), depth_));
     for (size_t at = made_before_; at < made_.size(); ++at) path_.push_back(made_[at]);
     made_before_ = made_.size();
@@ -211,6 +226,7 @@ class Capture::Run {
     segment->why = piece.why;
     segment->site = piece.site;
     segment->early = std::exchange(early_, std::nullopt);
+    segment->called_between = state_.called_between;
     segment->policies = std::exchange(new_policies_, {});
     segment->cell_symbols = std::exchange(new_cells_, {});
     segment->choices.assign(session_->choices.begin() + static_cast<ptrdiff_t>(choices_), session_->choices.end());
@@ -293,6 +309,9 @@ class Capture::Run {
       segment.compiled =
           freezes ? compile_frozen(state_.options.backend, piece, parameters, may_hold, options, segment.frozen)
                   : compile_with(state_.options.backend, graph, piece.requires_grad, records, options);
+    } catch (const autograd::ReadsOutside& error) {
+      if (state_.options.fullgraph) throw;
+      throw CallBetweenNeeded{error.op(), error.what()};
     } catch (const autograd::NoDerivative& error) {
       // As in eager, that matters only to those who ask for the gradient.
       TENON_LOG(Breaks, "run operator by operator: {}", error.what());

@@ -132,7 +132,7 @@ void CompiledFunction::foresee(std::span<const Tensor> tensors, FunctionRef<bool
 
 bool CompiledFunction::State::number_changes(const Ref<CellState>& cell) {
   bool is_number = std::holds_alternative<double>(cell->content) || std::holds_alternative<int64_t>(cell->content);
-  if (!is_number || options.dynamic == Dynamic::Off) return false;
+  if (!is_number || cell->by_value || options.dynamic == Dynamic::Off) return false;
   auto [seen, first] = cell_history.try_emplace(cell.get(), CellHistory{cell->content});
   auto number = [](const CellContent& content) {
     const auto* real = std::get_if<double>(&content);

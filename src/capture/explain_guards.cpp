@@ -114,8 +114,10 @@ std::vector<Reason> Guards::failures(Frame frame) const {
   }
   for (const CellFact& fact : cells_)
     if (!holds(fact, frame))
-      found.push_back({fmt::format("cell '{}': expected {}, got {}", fact.name, content_text(fact.content),
-                                   content_text(fact.cell->content))});
+      found.push_back({fact.cell->by_value
+                           ? fmt::format("'{}' changed", fact.cell->name)
+                           : fmt::format("cell '{}': expected {}, got {}", fact.name, content_text(fact.content),
+                                         content_text(fact.cell->content))});
   // What comes next looks at tensors of the ranks that are expected.
   if (!add_tensor_mismatches(frame, found)) return found;
   for (const RegisterFact& fact : registers_)
@@ -164,8 +166,9 @@ std::vector<std::string> Guards::describe() const {
     if (same_as_[at] != static_cast<int32_t>(at))
       lines.push_back(fmt::format("{} is {}", argument_names_[at], argument_names_[static_cast<size_t>(same_as_[at])]));
   for (const CellFact& fact : cells_)
-    lines.push_back(fact.is_symbol ? fmt::format("cell '{}' is a symbol", fact.name)
-                                   : fmt::format("cell '{}' holds {}", fact.name, content_text(fact.content)));
+    lines.push_back(fact.cell->by_value ? fmt::format("'{}' as at capture", fact.cell->name)
+                    : fact.is_symbol    ? fmt::format("cell '{}' is a symbol", fact.name)
+                                        : fmt::format("cell '{}' holds {}", fact.name, content_text(fact.content)));
   for (const SameTensor& fact : same_tensors_)
     lines.push_back(fmt::format("{} is a tensor that the function also reaches otherwise", fact.name));
   for (const std::vector<size_t>& members : aliases_.classes()) {

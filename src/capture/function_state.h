@@ -51,6 +51,8 @@ struct CompiledFunction::State {
     bool changed = false;
   };
   std::map<const CellState*, CellHistory> cell_history;
+  // Operators that turned out not to fit into graphs.
+  std::shared_ptr<const CalledBetween> called_between = std::make_shared<CalledBetween>();
   // How often the function was traced again, in vain, because a variable that held a closure tensor got another one.
   int false_alarms = 0;
   static constexpr int kMostFalseAlarms = 8;

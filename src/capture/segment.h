@@ -15,6 +15,8 @@
 #include <tenon/aot/aot.h>
 
 #include <atomic>
+#include <map>
+#include <memory>
 
 namespace tenon::capture {
 
@@ -67,6 +69,9 @@ struct EarlyBreak {
   bool operator==(const EarlyBreak&) const = default;
 };
 
+// Operators, by name, that could be nodes but for what their authors' backward does, and what that is.
+using CalledBetween = std::map<std::string, std::string>;
+
 // What was decided of an input's sizes.
 struct InputPolicy {
   std::vector<graph::DimPolicy> dims;
@@ -87,17 +92,18 @@ struct Segment {
   std::vector<InputRef> inputs;
   bool takes_all_inputs = false;  // they are the frame's inputs, in order
   aot::Compiled compiled;
-  std::shared_ptr<freezing::Frozen> frozen;  // what `compiled` runs, if parameters are its constants
-  std::string not_frozen;                    // why not, if that was asked for
-  std::string captured;                      // the graph as text
-  std::string why;                           // of a break: what ended the segment
-  size_t register_count = 0;                 // the graph's first outputs
-  size_t tensor_count = 0;                   // those behind them: what the end works on
-  std::vector<int32_t> bound;                // unbacked symbols: the graph's last outputs
-  CallSite site;                             // of a break: the line of the user's program
-  std::optional<EarlyBreak> early;           // what it ends with
-  std::vector<InputPolicy> policies;         // of the inputs that were met here
-  std::vector<int64_t> choices;              // of the body: `Session::choose`
+  std::shared_ptr<freezing::Frozen> frozen;             // what `compiled` runs, if parameters are its constants
+  std::string not_frozen;                               // why not, if that was asked for
+  std::string captured;                                 // the graph as text
+  std::string why;                                      // of a break: what ended the segment
+  size_t register_count = 0;                            // the graph's first outputs
+  size_t tensor_count = 0;                              // those behind them: what the end works on
+  std::vector<int32_t> bound;                           // unbacked symbols: the graph's last outputs
+  CallSite site;                                        // of a break: the line of the user's program
+  std::optional<EarlyBreak> early;                      // what it ends with
+  std::shared_ptr<const CalledBetween> called_between;  // as it was known when this was captured
+  std::vector<InputPolicy> policies;                    // of the inputs that were met here
+  std::vector<int64_t> choices;                         // of the body: `Session::choose`
   std::vector<bool> cell_symbols;  // of the cells without a tensor that were met here: whether they are symbols
   // How many registers the end adds; -1: it has never come to its end, because it threw.
   mutable std::atomic<int64_t> end_registers{-1};

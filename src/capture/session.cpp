@@ -35,6 +35,14 @@ std::optional<std::string> cannot_be_recorded(const dispatch::Operator& op) {
   return std::nullopt;
 }
 
+// The same with numbers that are known: what was a symbol is guarded to be what it is.
+Value pinned(const Value& value) {
+  if (value.tag() == Value::Tag::SymInts) return Value(value.ints()).own();
+  if (!value.is_symbolic()) return value.own();
+  if (value.tag() == Value::Tag::Real) return Value(value.real());
+  return value.tag() == Value::Tag::Bool ? Value(value.boolean()) : Value(value.integer());
+}
+
 Tensor as_tensor(const Scalar& number) {
   if (number.is_real()) return tensor(number.to_double(), kFloat64);
   return number.kind() == Scalar::Kind::Bool ? tensor(number.to_bool()) : tensor(number.to_int());
@@ -115,6 +123,8 @@ void Session::record_call(dispatch::Call& call) {
   const bool is_row = ops::row_of(call.op) || call.op.is_composite_implicit();
   if (!is_row) {
     if (std::optional<std::string> why = cannot_be_recorded(call.op)) return call_between(std::move(*why), call);
+    if (const auto& known = called_between[std::min(segment_, called_between.size() - 1)])
+      if (auto found = known->find(call.op.name()); found != known->end()) return call_between(found->second, call);
   }
   dispatch::Values args;
   for (const Value& arg : call.args)
@@ -548,9 +558,9 @@ void Session::call_between(std::string why, dispatch::Call& call) {
     arg.each_tensor([&](const Tensor& tensor) {
       if (tensor.defined()) given.push_back(stand_in(tensor));
     });
-    // What is kept must not keep the capture's fakes.
+    // What is kept must not keep the capture's fakes, nor its symbols.
     args.push_back(
-        arg.map_tensors([](const Tensor& tensor) { return tensor.defined() ? fake::like(tensor) : tensor; }));
+        pinned(arg.map_tensors([](const Tensor& tensor) { return tensor.defined() ? fake::like(tensor) : tensor; })));
   }
   int lists = 0;
   for (const schema::Argument& result : call.op.schema().returns) {

@@ -38,6 +38,12 @@ struct EarlyBreakNeeded {
   EarlyBreak where;
 };
 
+// Thrown through the user's function when an operator must not be part of a graph: the capture begins anew, and the
+// operator is called between two segments.
+struct CallBetweenNeeded {
+  std::string op, why;
+};
+
 // What is to become of an input's sizes, by its name. What does become of them is noted there.
 using InputPolicies = std::function<InputPolicy&(size_t input, const std::string& name, const Tensor& tensor)>;
 
@@ -85,6 +91,8 @@ class Session {
   std::vector<int64_t> expected_choices, choices;
   // By segment: a break that an earlier attempt found out about.
   std::vector<std::optional<EarlyBreak>> early_breaks;
+  // By segment, the last for all behind it: operators that are called between two segments, and why.
+  std::vector<std::shared_ptr<const CalledBetween>> called_between;
 
   // The fake of an argument; one tensor given twice has one fake.
   Tensor add_argument(const Tensor& real, int32_t position);

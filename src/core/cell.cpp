@@ -67,6 +67,7 @@ Ref<CellState> CopyCells::copy(const Ref<CellState>& state) {
   }
   made = make_ref<CellState>(std::move(content), state->name);
   made->computed = state->computed;  // cells that it reads are copied with it
+  made->by_value = state->by_value;
   // What is copied now is as good as an original: a copy of the copy is the same cell.
   current_copies->cells[made.get()] = made;
   return made;

@@ -3,6 +3,7 @@
 #include <tenon/autograd/engine.h>
 #include <tenon/library/schema_checks.h>
 
+#include "autograd/author_formula.h"
 #include "autograd/forward_mode.h"
 #include "autograd/layers.h"
 #include "autograd/operation.h"
@@ -173,6 +174,7 @@ void run_with_formula(dispatch::Call& call, const std::shared_ptr<const Formula>
               fmt::format("[{0}] Trying to backward through {0} but no autograd formula was registered: use "
                           "register_autograd to add one",
                           name));
+        autograd::AuthorFormula running(name);
         return flatten_gradients(name, shapes, formula->backward(context, group_gradients(*result_shapes, gradients)));
       });
   node->connect(flat, std::move(counts));

@@ -1,3 +1,4 @@
+#include "autograd/author_formula.h"
 #include "autograd_kernel.h"
 #include "devices.h"
 #include "support/at_fork.h"
@@ -136,6 +137,7 @@ void record(dispatch::Call& call, const StateRef& state) {
   auto node =
       make_ref<autograd::FunctionNode>(call.op.name(), [state, kept, arguments, op = dispatch::OperatorRef(call.op)](
                                                            AutogradContext& context, std::vector<Tensor> gradients) {
+        autograd::AuthorFormula running(op->name());
         return read_gradients(op->schema(), arguments,
                               state->backward(context, kept->saved, group_gradients(kept->shapes, gradients)));
       });

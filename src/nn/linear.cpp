@@ -52,12 +52,13 @@ Bilinear::Bilinear(int64_t in1_features, int64_t in2_features, int64_t out_featu
 }
 
 Tensor Bilinear::operator()(const Tensor& left, const Tensor& right) const {
-  ModuleScope inside = enter();
-  // [..., 1, in1] · [out, in1, in2] is [..., out, 1, in2].
-  Tensor half = squeeze(matmul(unsqueeze(unsqueeze(left, -2), -2), weight.get()), -2);
-  Tensor result = sum(half * unsqueeze(right, -2), -1);
-  std::optional<Tensor> offset = given(bias);
-  return offset ? result + *offset : result;
+  return run(left, right, [this](const Tensor& one, const Tensor& other) {
+    // [..., 1, in1] · [out, in1, in2] is [..., out, 1, in2].
+    Tensor half = squeeze(matmul(unsqueeze(unsqueeze(one, -2), -2), weight.get()), -2);
+    Tensor result = sum(half * unsqueeze(other, -2), -1);
+    std::optional<Tensor> offset = given(bias);
+    return offset ? result + *offset : result;
+  });
 }
 
 }  // namespace tenon::nn

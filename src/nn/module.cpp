@@ -1,6 +1,7 @@
 #include <tenon/autograd/grad_mode.h>
 #include <tenon/generated/ops.h>
 #include <tenon/nn/module.h>
+#include <tenon/support/hash.h>
 
 #include "core/effects.h"
 #include "nn/backward_hooks.h"
@@ -107,6 +108,7 @@ void Module::move_below(const std::string& name) const {
     state.path = state.path == "self" ? name : name + "." + state.path;
     auto rename = [&](const Ref<CellState>& cell) { cell->name = name + "." + cell->name; };
     rename(state.training.state());
+    rename(state.hook_set.state());
     for (const auto& [own, cell] : state.parameters) rename(cell.state());
     for (const auto& [own, cell] : state.buffers) rename(cell.state());
   });
@@ -282,34 +284,60 @@ LoadResult Module::load(const std::filesystem::path& path, bool strict) const {
 
 namespace {
 
-// Takes entry `number` out of the list of hooks, if both are still there.
-template <typename State, typename List>
-std::function<void()> remover(const std::shared_ptr<State>& state, List State::* list, int number) {
-  return [weak = std::weak_ptr<State>(state), list, number] {
-    if (auto held = weak.lock()) std::erase_if((*held).*list, [&](const auto& each) { return each.first == number; });
+// Adds a hook to one of the lists. What it returns takes it out again, if both are still there. Inside a capture both
+// are effects of the compiled function: every call adds one, and takes out the one that it has added.
+template <typename State, typename Hook>
+std::function<void()> add(const std::shared_ptr<State>& state, std::vector<std::pair<int, Hook>> State::* list,
+                          Hook hook) {
+  auto added = std::make_shared<int>(-1);
+  std::weak_ptr<State> weak(state);
+  auto adding = [weak, list, hook = std::move(hook), added] {
+    if (auto held = weak.lock()) {
+      ((*held).*list).emplace_back(held->next_hook, hook);
+      *added = held->next_hook++;
+      held->hooks_changed();
+    }
+  };
+  auto removing = [weak, list, added] {
+    if (auto held = weak.lock()) {
+      std::erase_if((*held).*list, [&](const auto& each) { return each.first == *added; });
+      held->hooks_changed();
+    }
+  };
+  if (!core::is_taken_as_effect("a module is given a hook", weak, adding)) adding();
+  return [weak, removing] {
+    if (!core::is_taken_as_effect("a hook of a module is removed", weak, removing)) removing();
   };
 }
 
 }  // namespace
 
+// Numbers of hooks are never used again, so that two sets differ by them.
+void Module::State::hooks_changed() {
+  size_t set = 0, count = 0;
+  auto mix = [&](const auto& list) {
+    for (const auto& [number, hook] : list) set = hash_combine(set, static_cast<size_t>(number));
+    count += list.size();
+  };
+  mix(pre_hooks), mix(hooks), mix(backward_pre_hooks), mix(backward_hooks);
+  // Not through `write_cell`: a captured function may register hooks too.
+  hook_set.state()->content = count == 0 ? int64_t{0} : static_cast<int64_t>(set | 1);
+}
+
 std::function<void()> Module::register_forward_hook(ForwardHook hook) const {
-  state_->hooks.emplace_back(state_->next_hook, std::move(hook));
-  return remover(state_, &State::hooks, state_->next_hook++);
+  return add(state_, &State::hooks, std::move(hook));
 }
 
 std::function<void()> Module::register_forward_pre_hook(ForwardPreHook hook) const {
-  state_->pre_hooks.emplace_back(state_->next_hook, std::move(hook));
-  return remover(state_, &State::pre_hooks, state_->next_hook++);
+  return add(state_, &State::pre_hooks, std::move(hook));
 }
 
 std::function<void()> Module::register_full_backward_hook(BackwardHook hook) const {
-  state_->backward_hooks.emplace_back(state_->next_hook, std::move(hook));
-  return remover(state_, &State::backward_hooks, state_->next_hook++);
+  return add(state_, &State::backward_hooks, std::move(hook));
 }
 
 std::function<void()> Module::register_full_backward_pre_hook(BackwardPreHook hook) const {
-  state_->backward_pre_hooks.emplace_back(state_->next_hook, std::move(hook));
-  return remover(state_, &State::backward_pre_hooks, state_->next_hook++);
+  return add(state_, &State::backward_pre_hooks, std::move(hook));
 }
 
 std::vector<Tensor> Module::before(std::vector<Tensor> inputs) const {

@@ -31,6 +31,7 @@ struct CellState final : public Counted {
   CellContent content;
   std::string name;
   std::function<Tensor()> computed;  // of a cell that is computed from others: what it is, at every read
+  bool by_value = false;             // a number that stands for something else: guarded as it is, never a symbol
   explicit CellState(CellContent initial, std::string its_name = "")
       : content(std::move(initial)), name(std::move(its_name)) {}
 };

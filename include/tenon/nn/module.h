@@ -157,8 +157,8 @@ class Module {
   void undo_reparametrization(const std::string& name) const;
 
   // Called before and after the module runs; what one returns, if it is defined, takes the place of the input or the
-  // output. A compiled function calls those that there were when it was captured. The function that is returned takes
-  // the hook away again.
+  // output. The function that is returned takes the hook away again. A compiled function is captured anew for other
+  // hooks; those whose turn comes again find what was compiled for them.
   //
   //   nn::Linear layer(3, 2);
   //   auto remove = layer.register_forward_hook([](const nn::Module&, const Tensor&, const Tensor& output) {
@@ -174,8 +174,7 @@ class Module {
 
   // Called in backward, once it is known what the gradients of the module's inputs are (undefined where one requires
   // none): with those and with the gradient of the output. What one returns, if it is not empty, takes their place. A
-  // pre-hook is called before that, with the gradient of the output. A compiled function calls those that there were
-  // when it was captured.
+  // pre-hook is called before that, with the gradient of the output. Compiled functions follow, as for forward hooks.
   //
   //   nn::Linear layer(3, 2);
   //   auto remove = layer.register_full_backward_hook([](const nn::Module&, const std::vector<Tensor>& grad_input,
@@ -249,12 +248,19 @@ class Module {
     std::vector<std::pair<int, BackwardPreHook>> backward_pre_hooks;
     std::vector<std::pair<int, BackwardHook>> backward_hooks;
     int next_hook = 0;
+    // Which hooks there are, for compiled functions to watch; 0: none.
+    Cell<int64_t> hook_set{0, "hooks"};
+    State() { hook_set.state()->by_value = true; }
+    void hooks_changed();
   };
   explicit Module(std::shared_ptr<State> state) : state_(std::move(state)) {}
   void add_child(std::string name, const Module& module, const char* type);
   void check_name(const std::string& name) const;
   void move_below(const std::string& prefix) const;
-  bool has_hooks() const { return !state_->hooks.empty() || !state_->pre_hooks.empty() || has_backward_hooks(); }
+  bool has_hooks() const {
+    (void)state_->hook_set.get();  // a capture takes note of it; what is there now is in the lists
+    return !state_->hooks.empty() || !state_->pre_hooks.empty() || has_backward_hooks();
+  }
   bool has_backward_hooks() const { return !state_->backward_hooks.empty() || !state_->backward_pre_hooks.empty(); }
   BackwardHooks backward_hooks() const;
   std::vector<Tensor> before(std::vector<Tensor> inputs) const;
