@@ -285,7 +285,7 @@ LoadResult Module::load(const std::filesystem::path& path, bool strict) const {
 namespace {
 
 // Adds a hook to one of the lists. What it returns takes it out again, if both are still there. Inside a capture both
-// are effects of the compiled function: every call adds one, and takes out the one that it has added.
+// are effects of the compiled function, which happen at every call.
 template <typename State, typename Hook>
 std::function<void()> add(const std::shared_ptr<State>& state, std::vector<std::pair<int, Hook>> State::* list,
                           Hook hook) {
@@ -304,8 +304,14 @@ std::function<void()> add(const std::shared_ptr<State>& state, std::vector<std::
       held->hooks_changed();
     }
   };
-  if (!core::is_taken_as_effect("a module is given a hook", weak, adding)) adding();
-  return [weak, removing] {
+  const bool captured = core::is_taken_as_effect("a module is given a hook", weak, adding);
+  if (!captured) adding();
+  return [weak, removing, captured] {
+    // (A capture that goes on where an earlier one ended has another `added` than the one that adds.)
+    TENON_CHECK(
+        !captured || !core::effect_interceptor(),
+        "[compile] a compiled function removes a hook of a module that it has registered itself: do one of them "
+        "outside of it");
     if (!core::is_taken_as_effect("a hook of a module is removed", weak, removing)) removing();
   };
 }

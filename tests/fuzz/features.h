@@ -31,6 +31,7 @@ enum class Feature : uint8_t {
   Numbers,
   Verify,
   Pieces,
+  Formulas,
   // Not parts of programs, but what is looked at.
   ZeroGradients,
   KeptInputs,

@@ -225,6 +225,13 @@ class Maker {
       statement.results = {new_value(inexact_[static_cast<size_t>(statement.operands[0])])};
       return true;
     }
+    if (used(Feature::Formulas) && comes(Feature::Formulas, 4)) {
+      statement.kind = Kind::Formula;
+      statement.operands = {pick(visible)};
+      statement.n = static_cast<int64_t>(below(3));
+      statement.results = {new_value(inexact_[static_cast<size_t>(statement.operands[0])])};
+      return value(statement.operands[0]).is_floating_point();
+    }
     if (comes(Feature::Custom, 3)) return draw_custom(statement, visible);
     if (depth < 2 && comes(Feature::Inner, 8)) return draw_inner(statement, visible, depth);
     return draw_operation(statement, visible);

@@ -121,6 +121,7 @@ void Machine::run(const Statement& statement, std::vector<Tensor>& values) {
       for (size_t at = 0; at < statement.results.size(); ++at) set(at, results[at]);
       break;
     }
+    case Kind::Formula: set(0, outside_formula(operand(0), statement.n)); break;
     case Kind::Inner: {
       std::vector<Tensor> operands;
       for (size_t at = 0; at < statement.operands.size(); ++at) operands.push_back(operand(at));

@@ -154,6 +154,9 @@ class Printer {
         return print_list(statement, depth, declare,
                           fmt::format("call_custom(\"{}\", std::vector<Tensor>{{{}}}, {})",
                                       program_.custom[statement.operation], names(statement.operands), statement.n));
+      case Kind::Formula:
+        return line(depth,
+                    fmt::format("{}v{} = outside_formula({}, {});", declare, statement.results[0], x, statement.n));
       case Kind::Inner: return print_inner(statement, depth, declare);
     }
   }
@@ -189,6 +192,7 @@ class Printer {
       line(2, fmt::format("rate.set({});", kRates[call % std::size(kRates)]));
       line(1, "}");
     }
+    line(1, "set_outside(static_cast<size_t>(call));");
     line(1, fmt::format("manual_seed({} + call);", program_.seed));
     std::vector<std::string> arguments;
     for (size_t at = 0; at < program_.sources.size(); ++at)

@@ -108,6 +108,7 @@ void print_block(const Program& program, const std::vector<Statement>& block, co
         line(fmt::format("sum({}).backward(retain_graph=True, create_graph={})", x, boolean(statement.n)));
         break;
       case Kind::Rate: line(fmt::format("v{} = {} * rate()", statement.results[0], x)); break;
+      case Kind::Formula: fail("[fuzz] a Function of ours has no peer");
       case Kind::Custom: fail("[fuzz] a custom operator has no peer");
       case Kind::Inner:
         line(fmt::format("def inner{}({}):", statement.parameters[0], names(statement.parameters)));
@@ -164,7 +165,7 @@ std::string python_source(const Program& program) {
 bool has_peer(const Program& program) {
   bool ours = amplifies(program);
   each_statement(program.statements, [&](const Statement& statement) {
-    ours |= statement.kind == Kind::Custom;
+    ours |= statement.kind == Kind::Custom || statement.kind == Kind::Formula;
     ours |= statement.kind == Kind::Operation && (operations()[statement.operation].traits & kRandom);
   });
   return !ours;

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "fuzz/custom_operators.h"
+#include "fuzz/formulas.h"
 
 #include <fmt/format.h>
 

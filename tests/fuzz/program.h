@@ -70,6 +70,7 @@ enum class Kind : uint8_t {
   Backward,      // sum(operands[0]).backward(), create_graph = n
   Rate,          // results[0] = operands[0] * rate, a Cell<double>
   Custom,        // results = custom operator `operation` of the program
+  Formula,       // results[0] = outside_formula(operands[0], n), of formulas.h
   Inner,         // results = inner(operands): a compiled (n = 0) or disabled (n = 1) function
 };
 

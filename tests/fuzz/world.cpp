@@ -93,6 +93,7 @@ void prepare(World& world, const Program& program, size_t call) {
     if (program.sources[at].role == Role::Cell) world.cells[at].set(world.sources[at]);
   }
   world.rate.set(kRates[call % std::size(kRates)]);
+  set_outside(call);
   autograd::set_grad_enabled(program.grad_mode);
   manual_seed(program.seed + call);
 }

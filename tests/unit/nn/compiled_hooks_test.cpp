@@ -6,11 +6,14 @@
 #include <gtest/gtest.h>
 
 #include "backends.h"
+#include "error_of.h"
 #include "values_of.h"
 
 namespace tenon {
 namespace {
 
+using testing::error_of;
+using ::testing::HasSubstr;
 using testing::values;
 using Tensors = std::vector<Tensor>;
 
@@ -86,20 +89,30 @@ TEST(CompiledHooks, registered_by_the_function_itself) {
   }
 }
 
-TEST(CompiledHooks, for_a_part_of_the_function) {
+TEST(CompiledHooks, removed_by_the_function) {
   for (const char* backend : testing::kBackends) {
     nn::Identity layer;
+    std::function<void()> remove;
     auto f = compile(
         [&](Tensor x) {
-          auto remove =
-              layer.register_forward_hook([](const nn::Module&, const Tensor&, const Tensor& out) { return out * 2; });
           Tensor y = layer(x);
           remove();
           return y + layer(x);
         },
         {.backend = backend});
-    for (int call = 0; call < 3; ++call) EXPECT_EQ(values(f(ones({1})))[0], 3) << backend;
-    EXPECT_EQ(values(layer(ones({1})))[0], 1);
+    for (int call = 0; call < 3; ++call) {
+      remove = layer.register_forward_hook([](const nn::Module&, const Tensor&, const Tensor& out) { return out * 2; });
+      EXPECT_EQ(values(f(ones({1})))[0], 3) << backend;
+      EXPECT_EQ(values(layer(ones({1})))[0], 1);
+    }
+    auto both = compile(
+        [&](Tensor x) {
+          layer.register_forward_hook([](const nn::Module&, const Tensor&, const Tensor& out) { return out; })();
+          return layer(x);
+        },
+        {.backend = backend});
+    EXPECT_THAT(error_of([&] { both(ones({1})); }),
+                HasSubstr("removes a hook of a module that it has registered itself: do one of them outside of it"));
   }
 }
 
@@ -118,7 +131,7 @@ TEST(CompiledHooks, are_named_and_cloned) {
   f(ones({1, 3}));
   EXPECT_EQ(f.compile_count(), 2);
   ASSERT_EQ(f.explain().recompiles.size(), 1u);
-  EXPECT_THAT(f.explain().recompiles[0], ::testing::HasSubstr("'0.hooks' changed"));
+  EXPECT_THAT(f.explain().recompiles[0], HasSubstr("'0.hooks' changed"));
 }
 
 }  // namespace

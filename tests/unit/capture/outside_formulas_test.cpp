@@ -1,0 +1,146 @@
+// Gradients by authors that read tensors which they were not given: those that are there when backward runs, as in
+// eager.
+#include <tenon/library/custom_op.h>
+#include <tenon/tenon.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "backends.h"
+#include "error_of.h"
+#include "values_of.h"
+
+namespace tenon {
+namespace {
+
+using autograd::AutogradContext;
+using autograd::Function;
+using ::testing::Contains;
+using testing::error_of;
+using ::testing::HasSubstr;
+using testing::values;
+using Tensors = std::vector<Tensor>;
+
+Cell<Tensor> weight(full({2}, 3.0), "weight");
+Tensor bare = full({2}, 5.0);
+
+struct ReadsCell : Function<ReadsCell> {
+  static Tensor forward(AutogradContext*, const Tensor& x) { return x.clone(); }
+  static Tensors backward(AutogradContext*, Tensors gradients) { return {gradients[0] * weight.get()}; }
+};
+struct ReadsBare : Function<ReadsBare> {
+  static Tensor forward(AutogradContext*, const Tensor& x) { return x.clone(); }
+  static Tensors backward(AutogradContext*, Tensors gradients) { return {gradients[0] * bare.view({2})}; }
+};
+// A number of forward's, and a product with a matrix that is outside, differentiated inside.
+struct Implicit : Function<Implicit> {
+  static Tensor forward(AutogradContext* context, const Tensor& x) {
+    context->saved_data["rows"] = AnyValue(x.size(0));
+    context->save_for_backward({x});
+    return x * 2;
+  }
+  static Tensors backward(AutogradContext* context, Tensors gradients) {
+    autograd::EnableGrad on;
+    Tensor z = context->get_saved_variables()[0].detach().set_requires_grad();
+    const Tensor roots[] = {(z * weight.get()).square()}, inputs[] = {z}, given[] = {gradients[0]};
+    return {autograd::grad(roots, inputs, given)[0] * context->saved_data["rows"].sym_int()};
+  }
+};
+// It writes to what is outside.
+struct Counts : Function<Counts> {
+  static inline Tensor walks = zeros({});
+  static Tensor forward(AutogradContext*, const Tensor& x) { return x * 1; }
+  static Tensors backward(AutogradContext*, Tensors gradients) {
+    walks.add_(1);
+    return {gradients[0] * 2};
+  }
+};
+
+// Gradients of eager and of compiled code at calls between which everything outside changes, and sizes too.
+template <typename F>
+void expect_eager(F function) {
+  for (const char* backend : testing::kBackends) {
+    auto compiled = compile(function, {.backend = backend});
+    for (int call = 0; call < 4; ++call) {
+      weight.set(full({2}, 3.0 + call));
+      bare = full({2}, 5.0 - call);
+      Tensor x = randn({2 + call / 2, 2}).set_requires_grad(), y = x.detach().clone().set_requires_grad();
+      Tensor found = compiled(x), expected = function(y);
+      EXPECT_TRUE(allclose(found, expected, 1e-6, 1e-6)) << backend << " " << call;
+      // What is read is what is there when backward runs.
+      weight.get().detach().mul_(2);
+      found.sum().backward();
+      expected.sum().backward();
+      EXPECT_TRUE(allclose(x.grad(), y.grad(), 1e-6, 1e-6)) << backend << " " << call;
+    }
+    // (The backend eager runs operators one by one, and differentiates nothing ahead of time.)
+    const std::vector<std::string> breaks = compiled.explain().breaks;
+    if (backend != std::string("eager")) {
+      EXPECT_THAT(breaks, Contains(HasSubstr("its backward reads a tensor")));
+    }
+  }
+}
+
+TEST(OutsideFormulas, read_a_cell) {
+  expect_eager([](Tensor x) { return ReadsCell::apply(x * 2).tanh(); });
+}
+TEST(OutsideFormulas, read_a_tensor) {
+  expect_eager([](Tensor x) { return ReadsBare::apply(x.sin()) * 3; });
+}
+TEST(OutsideFormulas, differentiate_inside_and_know_sizes) {
+  expect_eager([](Tensor x) { return Implicit::apply(x * 2).cos(); });
+}
+TEST(OutsideFormulas, several_in_one_function) {
+  expect_eager([](Tensor x) {
+    Tensor y = ReadsCell::apply(x * 2);
+    Tensor z = Implicit::apply(y + x);
+    autograd::NoGrad off;
+    Tensor same = ReadsBare::apply(z);
+    return autograd::SetGradMode(true), ReadsCell::apply(z * 2) + ReadsBare::apply(same);
+  });
+}
+
+TEST(OutsideFormulas, write_to_what_is_outside) {
+  for (const char* backend : testing::kBackends) {
+    auto f = compile([](Tensor x) { return Counts::apply(x + 1).sum(); }, {.backend = backend});
+    Counts::walks.zero_();
+    for (int call = 0; call < 3; ++call) f(ones({2}).set_requires_grad()).backward();
+    EXPECT_EQ(values(Counts::walks)[0], 3) << backend;
+  }
+}
+
+TEST(OutsideFormulas, of_custom_operators) {
+  auto op = custom_op("outside_formulas::twice", [](const Tensor& x) { return x * 2; });
+  op.register_fake([](const Tensor& x) { return empty_like(x); });
+  op.register_autograd([](AutogradContext&, const Tensor& gradient) { return gradient * weight.get(); });
+  expect_eager([&](Tensor x) { return op(x.sin()).tanh(); });
+}
+
+TEST(OutsideFormulas, second_derivatives) {
+  auto function = [](Tensor x) { return ReadsCell::apply(x * x * x).sum(); };
+  for (const char* backend : testing::kBackends) {
+    auto f = compile(function, {.backend = backend});
+    for (int call = 0; call < 2; ++call) {
+      weight.set(full({2}, 3.0 + call));
+      auto second = [&](const auto& of) {
+        Tensor x = full({2}, 1.5).set_requires_grad();
+        Tensor first = grad({of(x)}, {x}, {}, true, true)[0];
+        return values(grad({first.sum()}, {x})[0]);
+      };
+      EXPECT_EQ(second(f), second(function)) << backend;
+    }
+  }
+}
+
+TEST(OutsideFormulas, are_refused_as_one_graph) {
+  auto f = compile([](Tensor x) { return ReadsCell::apply(x * 2); }, {.fullgraph = true});
+  EXPECT_THAT(
+      error_of([&] { f(ones({2}).set_requires_grad()); }),
+      HasSubstr("[tenon::function.ReadsCell] its backward reads a tensor float32[2] that it was not given; to be "
+                "compiled, it needs the tensor as an argument, or saved in forward"));
+  // Who asks for no gradient does not care.
+  EXPECT_EQ(values(f(ones({2}))), (std::vector<double>{2, 2}));
+}
+
+}  // namespace
+}  // namespace tenon
