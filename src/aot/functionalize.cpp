@@ -282,11 +282,10 @@ void run_custom_inplace(dispatch::Call& call) {
 }
 
 void run_functionalized(dispatch::Call& call) {
-  if (const std::string* author = autograd::AuthorFormula::running())
+  if (autograd::AuthorFormula::is_running())
     for (const dispatch::Value& arg : call.args)
-      arg.each_tensor([author](const Tensor& tensor) {
-        if (tensor.defined() && !tensor.is_fake() && !functional_slot(tensor))
-          throw autograd::ReadsOutside(*author, tensor);
+      arg.each_tensor([](const Tensor& tensor) {
+        if (tensor.defined() && !tensor.is_fake() && !functional_slot(tensor)) throw autograd::ReadsOutside(tensor);
       });
   const ops::Row* row = ops::row_of(call.op);
   dispatch::ExcludeKeys below(kUpperLayers);

@@ -1,3 +1,4 @@
+#include "autograd/author_formula.h"
 #include "overlap.h"
 #include "result_plan.h"
 
@@ -271,6 +272,7 @@ class JointTracer {
       tangents.push_back(add_primal(tangent_like(from_functional(starts.back()), level.are_dense[root]),
                                     fmt::format("given{}_{}", at, root), level.requires_grad[root], false));
     }
+    autograd::TraceAhead ahead;
     std::vector<Tensor> gradients = autograd::grad(starts, wanted, tangents, true, true, true);
     planner_.forget();
     joint_.reached.clear();
@@ -307,6 +309,7 @@ class JointTracer {
     joint_.behind.resize(roots.size());
     if (roots.empty() || wanted.empty()) return;
     find_behind(roots);
+    autograd::TraceAhead ahead;
     std::vector<Tensor> results = autograd::grad(roots, wanted, gradients, false, false, true);
     for (size_t at = 0; at < results.size(); ++at) {
       if (!results[at].defined()) continue;

@@ -185,8 +185,7 @@ dispatch::OperatorRef make_function_operator(const std::string& name, FunctionNo
   Ref<dispatch::Operator> op = dispatch::make_operator(std::move(schema));
   FunctionNode::Backward formula = [op = op->name(), backward = std::move(backward)](AutogradContext& context,
                                                                                      std::vector<Tensor> gradients) {
-    AuthorFormula running(op);
-    return backward(context, std::move(gradients));
+    return AuthorFormula::run(op, [&] { return backward(context, std::move(gradients)); });
   };
   auto kernel = [name = node_name_of(name), formula = std::move(formula), kind](dispatch::Call& call) {
     std::vector<Tensor> arguments = plain(call.args[0].optional_tensors());

@@ -309,9 +309,9 @@ class Capture::Run {
       segment.compiled =
           freezes ? compile_frozen(state_.options.backend, piece, parameters, may_hold, options, segment.frozen)
                   : compile_with(state_.options.backend, graph, piece.requires_grad, records, options);
-    } catch (const autograd::ReadsOutside& error) {
+    } catch (const autograd::NotTraceable& error) {
       if (state_.options.fullgraph) throw;
-      throw CallBetweenNeeded{error.op(), error.what()};
+      throw CallBetweenNeeded{error.op(), fmt::format("the backward of {}: {}", error.op(), error.what())};
     } catch (const autograd::NoDerivative& error) {
       // As in eager, that matters only to those who ask for the gradient.
       TENON_LOG(Breaks, "run operator by operator: {}", error.what());

@@ -166,17 +166,18 @@ void run_with_formula(dispatch::Call& call, const std::shared_ptr<const Formula>
     shapes.push_back(std::move(shape));
   }
   auto result_shapes = std::make_shared<std::vector<ResultShape>>();
-  auto node = make_ref<autograd::FunctionNode>(
-      call.op.name(), [formula, shapes = std::move(shapes), result_shapes, name = call.op.name()](
-                          AutogradContext& context, std::vector<Tensor> gradients) {
-        if (!formula)
-          throw autograd::NoDerivative(
-              fmt::format("[{0}] Trying to backward through {0} but no autograd formula was registered: use "
-                          "register_autograd to add one",
-                          name));
-        autograd::AuthorFormula running(name);
-        return flatten_gradients(name, shapes, formula->backward(context, group_gradients(*result_shapes, gradients)));
-      });
+  auto node = make_ref<autograd::FunctionNode>(call.op.name(), [formula, shapes = std::move(shapes), result_shapes,
+                                                                name = call.op.name()](AutogradContext& context,
+                                                                                       std::vector<Tensor> gradients) {
+    if (!formula)
+      throw autograd::NoDerivative(
+          fmt::format("[{0}] Trying to backward through {0} but no autograd formula was registered: use "
+                      "register_autograd to add one",
+                      name));
+    return autograd::AuthorFormula::run(name, [&] {
+      return flatten_gradients(name, shapes, formula->backward(context, group_gradients(*result_shapes, gradients)));
+    });
+  });
   node->connect(flat, std::move(counts));
   run_below_autograd(call);
   *result_shapes = shapes_of(call.results);

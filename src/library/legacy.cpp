@@ -137,9 +137,10 @@ void record(dispatch::Call& call, const StateRef& state) {
   auto node =
       make_ref<autograd::FunctionNode>(call.op.name(), [state, kept, arguments, op = dispatch::OperatorRef(call.op)](
                                                            AutogradContext& context, std::vector<Tensor> gradients) {
-        autograd::AuthorFormula running(op->name());
-        return read_gradients(op->schema(), arguments,
-                              state->backward(context, kept->saved, group_gradients(kept->shapes, gradients)));
+        return autograd::AuthorFormula::run(op->name(), [&] {
+          return read_gradients(op->schema(), arguments,
+                                state->backward(context, kept->saved, group_gradients(kept->shapes, gradients)));
+        });
       });
   node->connect(flat, std::move(counts));
   run_below_autograd(call);

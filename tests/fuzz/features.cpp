@@ -32,7 +32,7 @@ const std::vector<FeatureRow>& features() {
       {Feature::Numbers, "numbers", 8, "a number in a cell that changes from call to call"},
       {Feature::Verify, "verify", 20, "captures are verified (TENON_VERIFY_CAPTURE)"},
       {Feature::Pieces, "pieces", 8, "lists of views of one tensor (unbind, split), written and differentiated"},
-      {Feature::Formulas, "formulas", 6, "Functions whose backward reads cells and tensors that it was not given"},
+      {Feature::Formulas, "formulas", 6, "Functions whose backward reads what it was not given, or values"},
       {Feature::ZeroGradients, "zero_gradients", 0, "a gradient of zeros in eager is one in compiled code, not none"},
       {Feature::KeptInputs, "kept_inputs", 0, "an input written later stops backward only where it does in eager"},
       {Feature::Walks, "walks", 0, "eager with captured backward walks, twice, is eager"},

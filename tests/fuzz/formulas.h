@@ -1,5 +1,5 @@
-// Functions whose backward reads what it was not given: a tensor in a cell, a bare one, which are others at every call.
-// Printed programs include this file.
+// Functions whose backward cannot be traced ahead: it reads what it was not given, a tensor in a cell or a bare one,
+// which are others at every call; or it looks at values. Printed programs include this file.
 #pragma once
 
 #include <tenon/tenon.h>
@@ -16,7 +16,7 @@ inline void set_outside(size_t call) {
   outside_tensor = tensor(kFactors[(call + 1) % 3]);
 }
 
-enum class Reads { Cell, Tensor, CellInGradient };
+enum class Reads { Cell, Tensor, CellInGradient, Values };
 
 template <Reads reads>
 struct OutsideFormula : autograd::Function<OutsideFormula<reads>> {
@@ -27,6 +27,8 @@ struct OutsideFormula : autograd::Function<OutsideFormula<reads>> {
   static std::vector<Tensor> backward(autograd::AutogradContext* context, std::vector<Tensor> gradients) {
     if constexpr (reads == Reads::Cell) return {gradients[0] * outside_cell.get()};
     if constexpr (reads == Reads::Tensor) return {gradients[0] * outside_tensor};
+    if constexpr (reads == Reads::Values)
+      return {gradients[0].sum().template item<double>() > 0 ? gradients[0] * 4 : gradients[0] * 0.5};
     autograd::EnableGrad on;
     Tensor z = context->get_saved_variables()[0].detach().set_requires_grad();
     const Tensor roots[] = {z * z * outside_cell.get()}, inputs[] = {z}, given[] = {gradients[0]};
@@ -37,7 +39,8 @@ struct OutsideFormula : autograd::Function<OutsideFormula<reads>> {
 inline Tensor outside_formula(const Tensor& x, int64_t n) {
   if (n == 0) return OutsideFormula<Reads::Cell>::apply(x);
   if (n == 1) return OutsideFormula<Reads::Tensor>::apply(x);
-  return OutsideFormula<Reads::CellInGradient>::apply(x);
+  if (n == 2) return OutsideFormula<Reads::CellInGradient>::apply(x);
+  return OutsideFormula<Reads::Values>::apply(x);
 }
 
 }  // namespace tenon::fuzz

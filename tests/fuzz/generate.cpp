@@ -228,7 +228,7 @@ class Maker {
     if (used(Feature::Formulas) && comes(Feature::Formulas, 4)) {
       statement.kind = Kind::Formula;
       statement.operands = {pick(visible)};
-      statement.n = static_cast<int64_t>(below(3));
+      statement.n = static_cast<int64_t>(below(4));
       statement.results = {new_value(inexact_[static_cast<size_t>(statement.operands[0])])};
       return value(statement.operands[0]).is_floating_point();
     }
