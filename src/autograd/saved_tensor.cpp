@@ -43,7 +43,8 @@ bool may_be_rebased(const Tensor& tensor) {
 // The same data with this history.
 Tensor attach(const Tensor& data, const Edge& history) {
   Tensor attached = detach_below(data);
-  if (!history.valid()) return attached;
+  // (The other result of `min`, positions, is an integer: it has none, though its node has one.)
+  if (!history.valid() || !is_floating(data.dtype())) return attached;
   AutogradMeta& meta = ensure_meta(attached);
   if (dynamic_cast<const AccumulateGrad*>(history.node.get())) {
     meta.requires_grad = true;

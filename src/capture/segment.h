@@ -66,6 +66,7 @@ using End = std::variant<Return, Read, Resume, Act>;
 struct EarlyBreak {
   size_t nodes = 0;
   size_t made = 0;  // which value: how many others operators had made before it, in all segments
+  static constexpr size_t kInput = SIZE_MAX;  // none of those, but an input that was written
   bool operator==(const EarlyBreak&) const = default;
 };
 

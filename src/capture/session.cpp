@@ -428,11 +428,15 @@ size_t Session::hand_over(End end, size_t registers, size_t tensors, std::string
 // of an input is made anew, with a history that leads past everything else. Where somebody looks at the gradient of a
 // value, all that was computed from it so far should have been another segment.
 void Session::separate(const Tensor& fake) const {
-  if (!fake.requires_grad() || origins_.contains(fake.impl())) return;
+  const bool is_input = origins_.contains(fake.impl());
+  if (!fake.requires_grad() || (is_input && !written_.contains(fake.impl()->storage.get()))) return;
   if (recorder_->find(fake) == graph::kNoValue) return;
   size_t made = 0;
   while (made < made_.size() && made_[made].first.address() != fake.impl()) ++made;
-  if (made == made_.size()) return;
+  if (is_input)
+    made = EarlyBreak::kInput;
+  else if (made == made_.size())
+    return;
   const graph::Graph& graph = recorder_->graph();
   std::vector<bool> shows(graph.values.size());  // by value: whether it shares memory with the tensor
   recorder_->each_tensor([&](const Tensor& tensor, graph::ValueId id) {
@@ -468,10 +472,15 @@ void Session::break_early() {
   // What comes behind a break may begin with another.
   while (segment_ < early_breaks.size() && early_breaks[segment_]) {
     const EarlyBreak& early = *early_breaks[segment_];
-    if (recorder_->graph().nodes.size() != early.nodes || made_.size() <= early.made) return;
-    Ref<TensorImpl> alive = made_[early.made].first.lock();
-    TENON_CHECK(alive, "[compile] the function no longer does what was captured: a value whose gradient it looked at");
-    const Tensor value[] = {Tensor(std::move(alive))};
+    const bool is_input = early.made == EarlyBreak::kInput;
+    if (recorder_->graph().nodes.size() != early.nodes || (!is_input && made_.size() <= early.made)) return;
+    std::vector<Tensor> value;
+    if (!is_input) {
+      Ref<TensorImpl> alive = made_[early.made].first.lock();
+      TENON_CHECK(alive,
+                  "[compile] the function no longer does what was captured: a value whose gradient it looked at");
+      value.emplace_back(std::move(alive));
+    }
     finish(Resume{}, value, "the gradient of a value is looked at from which others were computed", Keep::Operands);
   }
 }
@@ -632,7 +641,7 @@ std::vector<Tensor> Session::run_walk(const autograd::Walk& walk) {
   for (const Tensor& gradient : walk.gradients) given.push_back(stand_in(gradient));
   for (size_t at = 0; at < walk.captures.size(); ++at) {
     given.push_back(find(walk.captures, walk.asked_for, at));
-    if (recipes_.contains(given.back().impl())) separate(given.back());
+    if (recipes_.contains(given.back().impl()) || origins_.contains(given.back().impl())) separate(given.back());
   }
   size_t roots = walk.roots.size();
   bool accumulate = walk.accumulate, retain_graph = walk.retain_graph, create_graph = walk.create_graph;

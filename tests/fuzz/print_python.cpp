@@ -28,7 +28,7 @@ std::string to_python(const std::string& text) {
   static const std::vector<std::pair<std::regex, const char*>> replacements = [] {
     std::vector<std::pair<std::regex, const char*>> list;
     for (auto [from, to] : std::initializer_list<std::pair<const char*, const char*>>{
-             {"SymInts\\{", "["},
+             {"(SymInts|std::vector)\\{", "["},
              {"\\{", "["},
              {"\\}", "]"},
              {"\\bk(Float|Int|UInt|BFloat)(\\d+)\\b", "torch.$1$2"},

@@ -246,5 +246,32 @@ TEST_P(EarlyBreaks, a_cell_that_comes_to_hold_the_argument) {
   EXPECT_TRUE(same_bits(compiled(small), f(small)));
 }
 
+// A view from before a break is an input behind it. What is computed from it after it was written has a history that
+// begins with what was written.
+TEST_P(EarlyBreaks, the_gradient_of_a_view_that_was_written_behind_a_break) {
+  auto f = [](Tensor x) {
+    Tensor view = x.squeeze();
+    Tensor used = view * 2;
+    graph_break();
+    view.mul_(view);
+    Tensor gradient = grad({(view * 3).sum()}, {view}, {}, true, false)[0];
+    view.copy_(gradient);
+    return used + view;
+  };
+  auto compiled = compile(f, options());
+  for (int64_t columns : {3, 3, 5}) {
+    auto run = [&](const auto& function) {
+      Tensor base = full({1, columns}, 0.5f).set_requires_grad() * 1.5f;
+      Tensor result = function(base);
+      return std::pair(result.detach(), base.detach());
+    };
+    auto [expected, written] = run(f);
+    auto [found, also_written] = run(compiled);
+    EXPECT_TRUE(same_bits(found, expected));
+    EXPECT_TRUE(same_bits(also_written, written));
+    EXPECT_EQ(also_written[0][0].item<double>(), 3);
+  }
+}
+
 }  // namespace
 }  // namespace tenon

@@ -257,5 +257,17 @@ TEST(Engine, a_million_nodes) {
   EXPECT_TRUE(same_bits(x.grad(), ones({1})));
 }
 
+// Of two results one is positions, which a step of backward keeps: they have no history, though the step has one.
+TEST(CapturedWalks, second_derivatives_through_positions) {
+  expect_as_eager([] {
+    Tensor x = leaf({5});
+    Tensor smallest = std::get<0>(min(x, 0));
+    const Tensor roots[] = {smallest * smallest}, inputs[] = {x};
+    Tensor first = autograd::grad(roots, inputs, {}, true, true)[0];
+    (first.square().sum() + smallest).backward();
+    return Tensors{x.grad()};
+  });
+}
+
 }  // namespace
 }  // namespace tenon
