@@ -10,6 +10,8 @@
 #include <tenon/autograd/grad_mode.h>
 #include <tenon/autograd/inference_mode.h>
 #include <tenon/autograd/meta.h>
+#include <tenon/autograd/view_func.h>
+#include <tenon/autograd/vmap.h>
 #include <tenon/capture/compile.h>
 #include <tenon/capture/marks.h>
 #include <tenon/compiled_autograd/enable.h>
@@ -59,6 +61,7 @@
 #include <tenon/nn/utils.h>
 #include <tenon/nn/weight_norm.h>
 #include <tenon/numerics/conjugate_gradients.h>
+#include <tenon/numerics/lobpcg.h>
 #include <tenon/numerics/ode.h>
 #include <tenon/numerics/stencil.h>
 #include <tenon/optim/adam.h>

@@ -132,8 +132,9 @@ Tensor outer_view(const ops::Row& row, const dispatch::Call& call, std::unique_p
 void run_view_of_storage(const ops::Row& row, const FunctionalSlot& slot, dispatch::Call& call) {
   const Tensor& self = call.args[0].tensor();
   Tensor whole = laid_out(slot.storage->value, slot.storage->strides);
-  SymInts size = call.args[1].sym_ints(), stride = call.args[2].sym_ints(), sizes = whole.sym_sizes();
-  SymInt first = self.sym_storage_offset() + call.args[3].sym_int(), last = first, room = 1;
+  ops::Geometry geometry = row.view.geometry(ops::Arguments(call.op, call.args));
+  SymInts size = geometry.sizes, stride = geometry.strides, sizes = whole.sym_sizes();
+  SymInt first = geometry.offset, last = first, room = 1;
   bool empty = false;
   for (size_t dim = 0; dim < size.size(); ++dim) {
     last = last + (size[dim] - 1) * stride[dim];
@@ -146,7 +147,10 @@ void run_view_of_storage(const ops::Row& row, const FunctionalSlot& slot, dispat
               str(size), str(stride), first.str(), whole.description(), str(slot.storage->strides));
   auto made = std::make_unique<FunctionalSlot>();
   made->storage = slot.storage;
-  made->link = {&call.op, {dispatch::Value(), call.args[1].own(), call.args[2].own(), dispatch::Value(first).own()}};
+  static const dispatch::Operator& by_places = dispatch::find_operator("aten::_strided_view");
+  made->link = {
+      &by_places,
+      {dispatch::Value(), dispatch::Value(size).own(), dispatch::Value(stride).own(), dispatch::Value(first).own()}};
   made->links = 1;
   made->parent = self;
   while (functional_slot(made->parent)->parent.defined()) made->parent = Tensor(functional_slot(made->parent)->parent);

@@ -7,6 +7,7 @@
 #include <tenon/sym/size_rules.h>
 
 #include "autograd/anomaly.h"
+#include "autograd/batched.h"
 #include "autograd/current_walk.h"
 #include "autograd/operation.h"
 #include "autograd/prepare_walk.h"
@@ -237,7 +238,8 @@ namespace {
 std::vector<Tensor> start_here(const Walk& walk) {
   const EngineInterceptor* asked = interceptor();
   if (!asked) asked = default_interceptor.load(std::memory_order_acquire);
-  if (asked && !dispatch::CallMode::watches_walks())
+  // What goes through a walk inside of vmap is no tensor of a graph.
+  if (asked && !dispatch::CallMode::watches_walks() && !innermost_level(walk.gradients))
     if (std::optional<std::vector<Tensor>> answer = (*asked)(walk)) return std::move(*answer);
   return run_walk(walk);
 }
@@ -278,6 +280,10 @@ Walk prepare_walk(std::span<const Tensor> roots, std::span<const Tensor> gradien
   TENON_CHECK(!roots.empty(), "[{}] expected at least one tensor to start from", what);
   TENON_CHECK(gradients.empty() || gradients.size() == roots.size(), "[{}] expected {} gradients, one per root, got {}",
               what, roots.size(), gradients.size());
+  TENON_CHECK_IMPLEMENTED(!innermost_level(roots),
+                          "[{}] vmap: a walk from a batched tensor would add up the gradients of all entries: "
+                          "autograd::grad gives those of each",
+                          what);
   Walk walk;
   walk.retain_graph = retain_graph;
   walk.create_graph = create_graph;
@@ -329,10 +335,42 @@ void backward(std::span<const Tensor> roots, std::span<const Tensor> gradients, 
   support::rethrow_named("backward");
 }
 
+namespace {
+
+// Inside of vmap: entries do not depend on each other, so that the gradient of all of them is that of each.
+std::vector<Tensor> grad_of_entries(std::span<const Tensor> outputs, std::span<const Tensor> inputs,
+                                    std::span<const Tensor> grad_outputs, bool retain_graph, bool create_graph,
+                                    bool allow_unused, uint64_t level) {
+  const SymInt count = entries_of(outputs, level);
+  std::vector<Tensor> roots, leaves, gradients;
+  for (size_t at = 0; at < outputs.size(); ++at) {
+    Tensor given = grad_outputs.empty() ? Tensor() : grad_outputs[at];
+    roots.push_back(value_for_all(outputs[at], level, count));
+    given = root_gradient(outputs[at], given, at, "grad", create_graph);
+    gradients.push_back(value_for_all(given, level, count));
+  }
+  for (size_t at = 0; at < inputs.size(); ++at) {
+    const BatchedSlot* slot = batched_slot(inputs[at]);
+    TENON_CHECK_IMPLEMENTED(slot && slot->level == level,
+                            "[grad] vmap: expected inputs that are batched, as the outputs are, got {} as input {}, "
+                            "which is the same for all entries: pass it to vmap as a batch",
+                            inputs[at].description(), at);
+    leaves.push_back(slot->value);
+  }
+  std::vector<Tensor> found = grad(roots, leaves, gradients, retain_graph, create_graph, allow_unused);
+  for (Tensor& each : found)
+    if (each.defined()) each = make_batched(each, level);
+  return found;
+}
+
+}  // namespace
+
 std::vector<Tensor> grad(std::span<const Tensor> outputs, std::span<const Tensor> inputs,
                          std::span<const Tensor> grad_outputs, bool retain_graph, bool create_graph,
                          bool allow_unused) try {
   TENON_CHECK(!inputs.empty(), "[grad] grad requires non-empty inputs.");
+  if (uint64_t level = innermost_level(outputs))
+    return grad_of_entries(outputs, inputs, grad_outputs, retain_graph, create_graph, allow_unused, level);
   Walk walk = prepare_walk(outputs, grad_outputs, retain_graph, create_graph, "grad");
   for (size_t at = 0; at < inputs.size(); ++at) walk.captures.push_back(edge_of_input(inputs[at], at, "grad"));
   walk.asked_for.assign(inputs.begin(), inputs.end());

@@ -1,3 +1,4 @@
+#include "autograd/batched.h"
 #include "autograd/forward_mode.h"
 #include "autograd/row_node.h"
 #include "core/effects.h"
@@ -67,6 +68,10 @@ Tensor make_dual(const Tensor& tensor, const Tensor& tangent) {
   TENON_CHECK(!autograd::tangent_of(tensor).defined(),
               "[make_dual] the tensor {} has a tangent at this level already: unpack_dual() gives its parts",
               tensor.description());
+  if (const autograd::BatchedSlot* batch = autograd::batched_slot(tensor)) {
+    Tensor of_entries = autograd::value_for_all(tangent, batch->level, batch->value.size(0));
+    return autograd::make_batched(make_dual(batch->value, of_entries), batch->level);
+  }
   Tensor dual = [&] {
     autograd::WithoutTangents off;
     return tensor.view_as(tensor);
@@ -77,6 +82,11 @@ Tensor make_dual(const Tensor& tensor, const Tensor& tangent) {
 
 DualTensor unpack_dual(const Tensor& tensor) {
   TENON_CHECK(tensor.defined(), "[unpack_dual] expected a tensor, got an undefined one");
+  if (const autograd::BatchedSlot* batch = autograd::batched_slot(tensor)) {
+    DualTensor parts = unpack_dual(batch->value);
+    if (!parts.tangent.defined()) return {tensor, Tensor()};
+    return {autograd::make_batched(parts.primal, batch->level), autograd::make_batched(parts.tangent, batch->level)};
+  }
   Tensor tangent = autograd::tangent_of(tensor);
   if (!tangent.defined()) return {tensor, Tensor()};
   // No view of it: those have tangents.

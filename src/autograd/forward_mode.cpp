@@ -155,6 +155,11 @@ void run_with_tangents(dispatch::Call& call, const ops::Row* row, const std::fun
     return follow_view(call, *row, tangent);
   }
   if (!row->differentiable()) return values();
+  TENON_CHECK_IMPLEMENTED(row->implements_gradients(),
+                          "[{}] Trying to use forward AD with {} that does not support it because it has not been "
+                          "implemented yet: its tangents would follow from its gradients, which are not. detach() its "
+                          "arguments",
+                          row->schema.name, row->schema.name);
 
   Function function(call);
   std::vector<Tensor> inputs = function.inputs(), directions, written;

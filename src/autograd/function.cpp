@@ -3,6 +3,7 @@
 #include <tenon/generated/ops.h>
 #include <tenon/support/warnings.h>
 
+#include "autograd/batched.h"
 #include "autograd/function_call.h"
 #include "support/out_of_memory.h"
 
@@ -43,7 +44,11 @@ void mark_views(std::span<const Tensor> arguments, std::span<const Tensor> resul
 }
 
 bool records(std::span<const Tensor> arguments) {
-  return grad_enabled() && std::any_of(arguments.begin(), arguments.end(), flows);
+  bool recorded = grad_enabled() && std::any_of(arguments.begin(), arguments.end(), flows);
+  TENON_CHECK_IMPLEMENTED(!recorded || !innermost_level(arguments),
+                          "[Function] vmap: an autograd::Function takes no batched tensors that require grad: its "
+                          "backward knows nothing of the batch. Write it with operators, or call it outside of vmap");
+  return recorded;
 }
 
 std::string type_name(const std::type_info& type) {

@@ -3,6 +3,7 @@
 #include <tenon/autograd/grad_mode.h>
 #include <tenon/autograd/gradcheck.h>
 #include <tenon/autograd/meta.h>
+#include <tenon/autograd/vmap.h>
 #include <tenon/generated/ops.h>
 #include <tenon/support/warnings.h>
 
@@ -216,6 +217,7 @@ struct Check {
 
   void check_forward() const;
   void check_forward_undefined() const;
+  void check_forward_batched() const;
   void check_undefined() const;
 
  private:
@@ -276,6 +278,41 @@ void Check::check_forward_undefined() const {
   }
 }
 
+// A batch of tangents gives what its entries give one by one.
+void Check::check_forward_batched() const {
+  for (size_t input : wanted) {
+    Tensors of_inputs(inputs.size()), batch;
+    std::vector<Tensors> one_by_one;
+    for (int entry = 0; entry < 2; ++entry) {
+      batch.push_back(randn(inputs[input].sym_sizes(), kFloat64));
+      of_inputs[input] = batch.back();
+      one_by_one.push_back(tangents(of_inputs));
+    }
+    Tensors together;
+    try {
+      together = vmap(
+          [&](const Tensor& direction) {
+            of_inputs[input] = direction;
+            return tangents(of_inputs);
+          },
+          {stack(batch)});
+    } catch (const std::exception& error) {
+      differs(
+          "[gradcheck] While computing batched gradients, got: {}\nvmap runs the function's tangents for several "
+          "directions at once; check_batched_forward_grad = false turns this check off",
+          error.what());
+    }
+    for (size_t at = 0; at < all.size(); ++at) {
+      Tensor expected = stack(Tensors{one_by_one[0][at], one_by_one[1][at]});
+      if (!expected.allclose(together[at], options.rtol, options.atol))
+        differs(
+            "[gradcheck] For output {} and input {}: tangents of a batch differ from those of its entries one by "
+            "one,\nbatched:{}\none by one:{}\n",
+            at, input, together[at].str(), expected.str());
+    }
+  }
+}
+
 // Passes no gradient on.
 struct UndefinedGrad : Function<UndefinedGrad> {
   static Tensor forward(AutogradContext*, const Tensor& x) { return x.view_as(x); }
@@ -325,6 +362,8 @@ bool detail::gradcheck(const Checked& function, const Tensors& inputs, const Gra
   try {
     TENON_CHECK_VALUE(options.check_forward_ad || options.check_backward_ad,
                       "[gradcheck] Expected at least one of check_forward_ad or check_backward_ad to be true");
+    TENON_CHECK_VALUE(options.check_forward_ad || !options.check_batched_forward_grad,
+                      "[gradcheck] Setting check_batched_forward_grad=True requires check_forward_ad to be True");
     Check check(function, inputs, options);
     if (options.check_backward_ad && check.outputs.empty()) {
       check.check_constant();
@@ -335,6 +374,7 @@ bool detail::gradcheck(const Checked& function, const Tensors& inputs, const Gra
     if (options.check_forward_ad) {
       check.check_forward();
       if (options.check_undefined_grad) check.check_forward_undefined();
+      if (options.check_batched_forward_grad) check.check_forward_batched();
     }
     return true;
   } catch (const GradcheckError&) {

@@ -122,13 +122,20 @@ size_t RecordedCall::argument_index(std::string_view name) const {
 
 namespace {
 
+Tensor without_data(const ArgumentShape& shape) {
+  return core::make_without_data(shape.sizes, shape.strides, shape.dtype, kMeta, {});
+}
+
 dispatch::Values with_self(const RecordedCall& call, const Tensor& self) {
   dispatch::Values values = call.arguments;
   values[0] = dispatch::Value(self);
   if (!call.row->view.of_storage) return values;
+  // Of another tensor a view reads the geometry (`slice_inverse`).
+  for (size_t at = 1; at < values.size(); ++at)
+    if (call.shapes[at].given) values[at] = dispatch::Value(without_data(call.shapes[at])).own();
   // The memory that the view was made of counts, not that of a gradient.
   const ArgumentShape& shape = call.shapes[0];
-  values[0] = dispatch::Value(core::make_without_data(shape.sizes, shape.strides, shape.dtype, kMeta, {})).own();
+  values[0] = dispatch::Value(without_data(shape)).own();
   return values;
 }
 

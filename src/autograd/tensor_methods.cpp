@@ -1,4 +1,5 @@
 // The methods of Tensor that belong to autograd.
+#include "autograd/batched.h"
 #include "core/effects.h"
 #include "support/out_of_memory.h"
 
@@ -22,7 +23,7 @@ void need(const Tensor& tensor, const char* what) {
 bool Tensor::requires_grad() const {
   need(*this, "requires_grad");
   const AutogradMeta* meta = autograd::meta_of(*this);
-  if (!meta) return false;
+  if (!meta) return autograd::batched_slot(*this) && autograd::batched_slot(*this)->value.requires_grad();
   if (meta->requires_grad) return true;
   // A piece of a tensor that was changed refuses to tell its history; that it has one is no secret.
   if (meta->creation != autograd::Creation::Ordinary && meta->grad_fn) return true;
@@ -35,6 +36,10 @@ const Tensor& Tensor::set_requires_grad(bool value) const try {
   need(*this, "set_requires_grad");
   TENON_CHECK(!value || is_floating_point(), "[set_requires_grad] only floating point tensors can require grad, got {}",
               description());
+  if (const autograd::BatchedSlot* batch = autograd::batched_slot(*this)) {
+    batch->value.set_requires_grad(value);
+    return *this;
+  }
   if (!is_leaf()) {
     TENON_CHECK(value,
                 "[set_requires_grad] {} is the result of {} and requires grad: use detach() for one that does not",
@@ -61,6 +66,7 @@ const Tensor& Tensor::set_requires_grad(bool value) const try {
 
 bool Tensor::is_leaf() const {
   need(*this, "is_leaf");
+  if (const autograd::BatchedSlot* batch = autograd::batched_slot(*this)) return batch->value.is_leaf();
   const AutogradMeta* meta = autograd::meta_of(*this);
   if (meta && meta->creation != autograd::Creation::Ordinary && meta->grad_fn) return false;  // as above
   return !autograd::grad_fn(*this);

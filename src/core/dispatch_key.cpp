@@ -3,9 +3,9 @@
 namespace tenon {
 
 std::string_view name(DispatchKey key) {
-  constexpr std::string_view kNames[kDispatchKeyCount] = {"None",     "Meta",     "CUDA",          "CPU",
-                                                          "Fake",     "Trace",    "Functionalize", "ADInplaceOrView",
-                                                          "Autograd", "Autocast", "Capture",       "UserMode"};
+  constexpr std::string_view kNames[kDispatchKeyCount] = {
+      "None",     "Meta",     "CUDA",    "CPU",     "Fake",    "Trace", "Functionalize", "ADInplaceOrView",
+      "Autograd", "Autocast", "Capture", "Batched", "UserMode"};
   return kNames[static_cast<int>(key)];
 }
 

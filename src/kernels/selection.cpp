@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <numeric>
 
 #include "kernels/strided.h"
@@ -88,6 +89,107 @@ Distinct unique(const TensorBase& self, bool return_inverse, bool return_counts)
       int64_t end = at + 1 < starts.size() ? starts[at + 1] : source.count;
       if (return_counts) distinct.counts.data<int64_t>()[at] = end - starts[at];
     }
+  });
+  return distinct;
+}
+
+namespace {
+
+// Rows of `width` elements each, one after another.
+template <typename Wide>
+struct Rows {
+  std::unique_ptr<Wide[]> elements;
+  int64_t count, width;
+
+  bool same(int64_t a, int64_t b) const {
+    return std::equal(elements.get() + a * width, elements.get() + (a + 1) * width, elements.get() + b * width);
+  }
+  bool before(int64_t a, int64_t b) const {
+    const Wide *first = elements.get() + a * width, *second = elements.get() + b * width;
+    for (int64_t at = 0; at < width; ++at) {
+      if (kernels::before(first[at], second[at])) return true;
+      if (kernels::before(second[at], first[at])) return false;
+    }
+    return false;
+  }
+};
+
+// Where runs of equal rows begin, of rows in the order of `order`; each row's run goes to `inverse`.
+template <typename Wide>
+std::vector<int64_t> starts_of_runs(const Rows<Wide>& rows, const std::vector<int64_t>& order, int64_t* inverse) {
+  std::vector<int64_t> starts;
+  for (size_t at = 0; at < order.size(); ++at) {
+    if (at == 0 || !rows.same(order[at - 1], order[at])) starts.push_back(static_cast<int64_t>(at));
+    if (inverse) inverse[order[at]] = static_cast<int64_t>(starts.size()) - 1;
+  }
+  return starts;
+}
+
+void write_counts(const std::vector<int64_t>& starts, int64_t all, int64_t* counts) {
+  for (size_t at = 0; at < starts.size(); ++at)
+    counts[at] = (at + 1 < starts.size() ? starts[at + 1] : all) - starts[at];
+}
+
+}  // namespace
+
+Distinct unique_slices(const TensorBase& self, int64_t dim, bool consecutive) {
+  // The dimension comes first; results are laid out so, too.
+  auto along = static_cast<size_t>(dim);
+  Ints sizes{self.sizes()[along]}, strides{self.strides()[along]};
+  int64_t width = 1;
+  for (size_t each = 0; each < self.sizes().size(); ++each) {
+    if (each == along) continue;
+    sizes.push_back(self.sizes()[each]);
+    strides.push_back(self.strides()[each]);
+    width *= self.sizes()[each];
+  }
+  const int64_t all = sizes[0];
+  Distinct distinct;
+  distinct.inverse = make(Ints{all}, kInt64);
+  with_element_type(self.dtype(), [&]<typename T>() {
+    const T* data = self.data<T>();
+    Rows<decltype(widen(*data))> rows{std::make_unique<decltype(widen(*data))[]>(static_cast<size_t>(all * width)), all,
+                                      width};
+    for (int64_t at = 0; at < all * width; ++at)
+      rows.elements[static_cast<size_t>(at)] = widen(data[offset_of(at, sizes, strides)]);
+    std::vector<int64_t> order(static_cast<size_t>(all));
+    std::iota(order.begin(), order.end(), 0);
+    if (!consecutive)
+      std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return rows.before(a, b); });
+    std::vector<int64_t> starts = starts_of_runs(rows, order, distinct.inverse.data<int64_t>());
+    distinct.counts = make(Ints{static_cast<int64_t>(starts.size())}, kInt64);
+    write_counts(starts, all, distinct.counts.data<int64_t>());
+    Ints moved_sizes(self.sizes()), moved_strides = strides;
+    sizes[0] = moved_sizes[along] = static_cast<int64_t>(starts.size());
+    Ints dense = core::contiguous_strides(sizes.span());
+    for (size_t each = 0, next = 1; each < moved_sizes.size(); ++each)
+      moved_strides[each] = each == along ? dense[0] : dense[next++];
+    distinct.values = core::allocate_base(moved_sizes.span(), moved_strides.span(), self.dtype(), kCPU);
+    T* out = distinct.values.data<T>();
+    for (int64_t start : starts)
+      for (int64_t at = 0; at < width; ++at)
+        *out++ = narrow<T>(rows.elements[static_cast<size_t>(order[static_cast<size_t>(start)] * width + at)]);
+  });
+  return distinct;
+}
+
+Distinct unique_consecutive(const TensorBase& self, bool return_inverse, bool return_counts) {
+  Distinct distinct;
+  distinct.inverse = make(return_inverse ? Ints(self.sizes()) : Ints{0}, kInt64);
+  with_element_type(self.dtype(), [&]<typename T>() {
+    const int64_t all = Strided(self).count;
+    auto elements = flat_elements<T>(self);
+    Rows<std::remove_reference_t<decltype(elements[0])>> rows{std::move(elements), all, 1};
+    std::vector<int64_t> order(static_cast<size_t>(all));
+    std::iota(order.begin(), order.end(), 0);
+    std::vector<int64_t> starts =
+        starts_of_runs(rows, order, return_inverse ? distinct.inverse.data<int64_t>() : nullptr);
+    auto count = static_cast<int64_t>(starts.size());
+    distinct.values = make(Ints{count}, self.dtype());
+    distinct.counts = make(Ints{return_counts ? count : 0}, kInt64);
+    if (return_counts) write_counts(starts, all, distinct.counts.data<int64_t>());
+    for (size_t at = 0; at < starts.size(); ++at)
+      distinct.values.data<T>()[at] = narrow<T>(rows.elements[static_cast<size_t>(starts[at])]);
   });
   return distinct;
 }

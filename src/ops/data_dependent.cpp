@@ -12,6 +12,51 @@ const Tensor& given(const Arguments& arguments, std::string_view name) {
   return tensor;
 }
 
+std::vector<Tensor> results(kernels::Distinct distinct) {
+  return {Tensor(distinct.values), Tensor(distinct.inverse), Tensor(distinct.counts)};
+}
+
+std::vector<TensorMeta> unique_elements_shape(const Arguments& arguments) {
+  const Tensor& self = given(arguments, "self");
+  bool counts = arguments.has("return_counts") && arguments.boolean("return_counts");
+  SymInts none{SymInt(0)}, all{new_dynamic_size(0, self.numel())};
+  std::vector<TensorMeta> shapes{
+      TensorMeta::contiguous(all, self.dtype(), self.device()),
+      TensorMeta::contiguous(arguments.boolean("return_inverse") ? self.sym_sizes() : none, kInt64, self.device()),
+      TensorMeta::contiguous(counts ? all : none, kInt64, self.device())};
+  shapes.resize(arguments.op().schema().returns.size());
+  return shapes;
+}
+
+int64_t dimension_of_slices(const Arguments& arguments) {
+  const Tensor& self = given(arguments, "self");
+  TENON_CHECK(self.dim() > 0, "[{}] expected a tensor with dimensions, got {}", arguments.op().brief_name(),
+              self.description());
+  int64_t dim = arguments.dim("dim", self.dim());
+  SymInts sizes = self.sym_sizes();
+  for (size_t other = 0; other < sizes.size(); ++other)
+    TENON_CHECK(
+        static_cast<int64_t>(other) == dim || !is_zero(sizes[other]),
+        "[{}] expected slices of at least one element, got {} along dimension {}: there are 0 sized dimensions, "
+        "and they aren't selected, so unique cannot be applied",
+        arguments.op().brief_name(), self.description(), dim);
+  return dim;
+}
+
+// Slices are laid out one after another, as they are found.
+std::vector<TensorMeta> unique_slices_shape(const Arguments& arguments) {
+  auto dim = static_cast<size_t>(dimension_of_slices(arguments));
+  const Tensor& self = arguments.tensor("self");
+  SymInts sizes = self.sym_sizes(), along{sizes[dim]}, found{new_dynamic_size(0, sizes[dim])}, dense = found, strides;
+  for (size_t each = 0; each < sizes.size(); ++each)
+    if (each != dim) dense.push_back(sizes[each]);
+  sizes[dim] = found[0];
+  dense = core::contiguous_strides(dense.span());
+  for (size_t each = 0, next = 1; each < sizes.size(); ++each) strides.push_back(dense[each == dim ? 0 : next++]);
+  return {TensorMeta{sizes, strides, self.dtype(), self.device()}, TensorMeta::contiguous(along, kInt64, self.device()),
+          TensorMeta::contiguous(found, kInt64, self.device())};
+}
+
 }  // namespace
 
 OPS(data_dependent) {
@@ -31,25 +76,64 @@ OPS(data_dependent) {
   op("_unique2(Tensor self, bool sorted=True, bool return_inverse=False, bool return_counts=False) -> (Tensor, Tensor, "
      "Tensor)")
       .dynamic_kernel([](const Arguments& arguments) {
-        auto [values, inverse, counts] = kernels::unique(arguments.tensor("self"), arguments.boolean("return_inverse"),
-                                                         arguments.boolean("return_counts"));
-        return std::vector{Tensor(values), Tensor(inverse), Tensor(counts)};
+        return results(kernels::unique(arguments.tensor("self"), arguments.boolean("return_inverse"),
+                                       arguments.boolean("return_counts")));
+      })
+      .shape(unique_elements_shape)
+      .grad_not_implemented("self")
+      .not_differentiable("result1")
+      .not_differentiable("result2");
+  op("_unique(Tensor self, bool sorted=True, bool return_inverse=False) -> (Tensor, Tensor)")
+      .dynamic_kernel([](const Arguments& arguments) {
+        std::vector<Tensor> found =
+            results(kernels::unique(arguments.tensor("self"), arguments.boolean("return_inverse"), false));
+        found.pop_back();
+        return found;
+      })
+      .shape(unique_elements_shape)
+      .grad_not_implemented("self")
+      .not_differentiable("result1");
+  // Slices along a dimension. As in PyTorch, the other two results are there whether they are asked for or not.
+  op("unique_dim(Tensor self, int dim, bool sorted=True, bool return_inverse=False, bool return_counts=False) -> "
+     "(Tensor, Tensor, Tensor)")
+      .dynamic_kernel([](const Arguments& arguments) {
+        return results(kernels::unique_slices(arguments.tensor("self"), dimension_of_slices(arguments), false));
+      })
+      .shape(unique_slices_shape)
+      .grad_not_implemented("self")
+      .not_differentiable("result1")
+      .not_differentiable("result2");
+  op("unique_dim_consecutive(Tensor self, int dim, bool return_inverse=False, bool return_counts=False) -> (Tensor, "
+     "Tensor, Tensor)")
+      .dynamic_kernel([](const Arguments& arguments) {
+        return results(kernels::unique_slices(arguments.tensor("self"), dimension_of_slices(arguments), true));
+      })
+      .shape(unique_slices_shape)
+      .grad_not_implemented("self")
+      .not_differentiable("result1")
+      .not_differentiable("result2");
+  op("unique_consecutive(Tensor self, bool return_inverse=False, bool return_counts=False, int? dim=None) -> (Tensor, "
+     "Tensor, Tensor)")
+      .dynamic_kernel([](const Arguments& arguments) {
+        const Tensor& self = arguments.tensor("self");
+        if (!arguments["dim"].is_none())
+          return results(kernels::unique_slices(self, dimension_of_slices(arguments), true));
+        return results(
+            kernels::unique_consecutive(self, arguments.boolean("return_inverse"), arguments.boolean("return_counts")));
       })
       .shape([](const Arguments& arguments) {
-        const Tensor& self = given(arguments, "self");
-        SymInt count = new_dynamic_size(0, self.numel());
-        SymInts none{SymInt(0)}, all{count};
-        return std::vector{
-            TensorMeta::contiguous(all, self.dtype(), self.device()),
-            TensorMeta::contiguous(arguments.boolean("return_inverse") ? self.sym_sizes() : none, kInt64,
-                                   self.device()),
-            TensorMeta::contiguous(arguments.boolean("return_counts") ? all : none, kInt64, self.device())};
-      });
-  op("unique(Tensor self, bool sorted=True, bool return_inverse=False, bool return_counts=False) -> (Tensor, Tensor, "
-     "Tensor)")
-      .decompose([](const Tensor& self, bool sorted, bool return_inverse, bool return_counts) {
-        return _unique2(self, sorted, return_inverse, return_counts);
-      });
+        return arguments["dim"].is_none() ? unique_elements_shape(arguments) : unique_slices_shape(arguments);
+      })
+      .grad_not_implemented("self")
+      .not_differentiable("result1")
+      .not_differentiable("result2");
+  op("unique(Tensor self, bool sorted=True, bool return_inverse=False, bool return_counts=False, int? dim=None) -> "
+     "(Tensor, Tensor, Tensor)")
+      .decompose(
+          [](const Tensor& self, bool sorted, bool return_inverse, bool return_counts, std::optional<int64_t> dim) {
+            if (dim) return unique_dim(self, *dim, sorted, return_inverse, return_counts);
+            return _unique2(self, sorted, return_inverse, return_counts);
+          });
   // Each position as often as its number says; then, elements at those positions.
   op("_repeated_positions(Tensor repeats, *, SymInt? output_size=None) -> Tensor")
       .dynamic_kernel([](const Arguments& arguments) {

@@ -1,6 +1,7 @@
 // Functions of one and two numbers that look at signs, remainders and values that are no numbers.
 #include <tenon/ops/table.h>
 
+#include <cmath>
 #include <limits>
 #include <numbers>
 
@@ -61,6 +62,52 @@ Lane log_of_sum(Lane x, Lane y, double scale) {
 
 Lane x_log_y(Lane x, Lane y) { return select(isnan(y), nan_like(x), select(x == 0.0, number(x, 0), x * log(y))); }
 
+// How finely a dtype's numbers lie: the bits of a significand, and the exponent of the smallest one that is not 0.
+struct Grid {
+  int digits, least;
+  static Grid of(Dtype dtype) {
+    switch (dtype) {
+      case kFloat16: return {11, -24};
+      case kBFloat16: return {8, -133};
+      case kFloat32: return {24, -149};
+      default: return {53, -1074};
+    }
+  }
+  double slope() const { return std::ldexp(1 + std::ldexp(2, -digits), -digits); }
+};
+
+// Neighbours by arithmetic alone (Rump, Zimmermann, Boldo and Melquiond, "Computing predecessor and successor in
+// rounding to nearest", 2009): u (1 + 2u) times a number is more than half a step of its last digit and less than one
+// and a half, so that adding or subtracting it and rounding gives the neighbour. `size`: not negative; `sign`: 1 or -1.
+Lane neighbour(Lane size, Lane sign, const Grid& grid) {
+  Lane least = number(size, std::ldexp(1, grid.least));
+  if (grid.digits < 53) return size + sign * maximum(size * grid.slope(), least);  // rounded later
+  // Products of very small numbers are not exact: those are made larger, or have neighbours that are equally far.
+  const double scale = std::ldexp(1, grid.digits);
+  Lane scaled = size * scale;
+  Lane small = (scaled + sign * (scaled * grid.slope())) / scale;
+  return select(size >= std::ldexp(1, 2 * grid.digits - 1 + grid.least), size + sign * (size * grid.slope()),
+                select(size < std::ldexp(1, grid.digits + grid.least), size + sign * least, small));
+}
+
+Lane next_after(Dtype dtype, Lane from, Lane to) {
+  Lane x = cast(from, kFloat64), y = cast(to, kFloat64), size = abs(x);
+  Grid grid = Grid::of(dtype);
+  Lane outward = select(x < 0.0, y<x, y> x);
+  Lane next = neighbour(size, select(outward, number(x, 1), number(x, -1)), grid);
+  next = select(size == kInf, number(x, largest(dtype)), next);
+  Lane least = number(x, std::ldexp(1, grid.least));
+  next = select(x == 0.0, select(y > 0.0, least, -least), select(x < 0.0, -next, next));
+  next = select(x == y, y, select(isnan(x), x, select(isnan(y), y, next)));
+  return from.dtype() == kFloat64 ? next : cast(next, from.dtype());
+}
+
+void check_promoted_floats(const Arguments& arguments) {
+  Dtype dtype = result_type(arguments);
+  TENON_CHECK_IMPLEMENTED(is_floating(dtype), "[{}] expected floating point tensors, got numbers of {}",
+                          arguments.op().brief_name(), name(dtype));
+}
+
 Tensor rounded(const Tensor& self, int64_t decimals) {
   if (decimals == 0 || !is_floating(defined(self, "round").dtype())) return round(self);
   double scale = std::pow(10.0, std::abs(static_cast<double>(decimals)));
@@ -98,6 +145,12 @@ OPS(numbers) {
         Tensor x = g.saved("self");
         return where(x == 0, zeros_like(g.grad()), g.grad() * (g.saved("result") / x));
       });
+  op("nextafter(Tensor self, Tensor other) -> Tensor")
+      .pointwise(Promotion::Same, [](Dtype dtype, Lane x, Lane y) { return next_after(dtype, x, y); })
+      .rounds_operands()
+      .check(check_promoted_floats)
+      .grad_not_implemented("self")
+      .grad_not_implemented("other");
   op("frac(Tensor self) -> Tensor")
       .pointwise(Promotion::Same, [](Lane x) { return x - trunc(x); })
       .check(check_floats)

@@ -68,6 +68,28 @@ Tensor log_odds(const Tensor& self, std::optional<double> eps) {
   return log(x / (1 - x));
 }
 
+std::vector<TensorMeta> incomplete_gamma_shape(const Arguments& arguments) {
+  const Tensor inputs[] = {arguments.tensor("self"), arguments.tensor("other")};
+  for (const Tensor& input : inputs)
+    TENON_CHECK(input.defined(), "[{}] expected a tensor, got an undefined one", arguments.op().brief_name());
+  TENON_CHECK(inputs[0].device() == inputs[1].device(), "[{}] expected all tensors on {}, got one on {}",
+              arguments.op().brief_name(), inputs[0].device().str(), inputs[1].device().str());
+  Dtype dtype = result_type(arguments);
+  TENON_CHECK_IMPLEMENTED(is_floating(dtype), "[{}] expected floating point tensors, got numbers of {}",
+                          arguments.op().brief_name(), name(dtype));
+  const SymInts shapes[] = {inputs[0].sym_sizes(), inputs[1].sym_sizes()};
+  SymInts sizes = broadcast(shapes, arguments.op().brief_name());
+  SymInts strides = pointwise_strides(sizes, inputs, {inputs[0].dtype() != dtype, inputs[1].dtype() != dtype});
+  return {TensorMeta{sizes, strides, dtype, inputs[0].device()}};
+}
+
+// How fast the lower function grows: x^(a - 1) e^-x / gamma(a). That of the parameter has no closed form.
+Tensor incomplete_gamma_slope(Grad& g) {
+  Tensor a = g.saved("self"), x = g.saved("other");
+  Tensor slope = g.grad() * exp((a - 1) * log(x) - x - lgamma(a));
+  return sum_to_size(slope, g.sizes("other")).to(g.dtype("other"));
+}
+
 Lane sinc_of(Lane x) {
   Lane angle = x * std::numbers::pi;
   return select(x == 0.0, number(x, 1), sin(angle) / angle);
@@ -109,6 +131,24 @@ OPS(special) {
       .grad("self", saves("self"),
             [](Grad& g) { return g.grad() * polygamma(g.argument("n").integer() + 1, g.saved("self")); });
   op("mvlgamma(Tensor self, int p) -> Tensor").decompose(log_multigamma);
+  // Example: igamma(x.abs() + 0.5, x.abs());
+  op("igamma(Tensor self, Tensor other) -> Tensor")
+      .kernel([](const Arguments& arguments, std::span<Tensor> outputs) {
+        kernels::incomplete_gamma(arguments.tensor("self"), arguments.tensor("other"), false, outputs[0]);
+      })
+      .shape(incomplete_gamma_shape)
+      .with_inplace()
+      .grad_not_implemented("self", "igamma: input")
+      .grad("other", saves("self", "other"), incomplete_gamma_slope);
+  // Example: igammac(x.abs() + 0.5, x.abs());
+  op("igammac(Tensor self, Tensor other) -> Tensor")
+      .kernel([](const Arguments& arguments, std::span<Tensor> outputs) {
+        kernels::incomplete_gamma(arguments.tensor("self"), arguments.tensor("other"), true, outputs[0]);
+      })
+      .shape(incomplete_gamma_shape)
+      .with_inplace()
+      .grad_not_implemented("self", "igammac: input")
+      .grad("other", saves("self", "other"), [](Grad& g) { return -incomplete_gamma_slope(g); });
   op("logit(Tensor self, float? eps=None) -> Tensor").decompose(log_odds).with_inplace();
   op("sinc(Tensor self) -> Tensor")
       .pointwise(Promotion::ToFloat, [](Lane x) { return sinc_of(x); })

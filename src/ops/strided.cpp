@@ -176,11 +176,9 @@ void check_strides(std::string_view op_name, const SymInts& size, const SymInts&
                 "[{}] expected sizes and strides of at least 0, got {} and {}", op_name, str(size), str(stride));
 }
 
-Geometry strided_geometry(const Arguments& arguments) {
-  const Tensor& self = arguments.tensor("self");
-  SymInts size = arguments["size"].sym_ints(), stride = arguments["stride"].sym_ints();
+Geometry geometry_at(const Tensor& self, const SymInts& size, const SymInts& stride, const SymInt& from_first_element) {
   check_strides("as_strided", size, stride);
-  SymInt offset = self.sym_storage_offset() + arguments["offset"].sym_int();
+  SymInt offset = self.sym_storage_offset() + from_first_element;
   TENON_CHECK(expect(offset >= 0), "[as_strided] expected a storage offset of at least 0, got {}", offset.str());
   if (self.impl()->storage->has_data()) {
     SymInt last = offset.plain(), room = self.impl()->storage->bytes() / self.element_size();
@@ -192,13 +190,18 @@ Geometry strided_geometry(const Arguments& arguments) {
   return {size, stride, offset};
 }
 
-// Coordinates of what lies densely, from the places that the view names.
-std::vector<Expr> strided_index(ViewIndex& v) {
+Geometry strided_geometry(const Arguments& arguments) {
+  return geometry_at(arguments.tensor("self"), arguments["size"].sym_ints(), arguments["stride"].sym_ints(),
+                     arguments["offset"].sym_int());
+}
+
+// Coordinates of what lies densely, from the places that a view names.
+std::vector<Expr> index_at(ViewIndex& v, const SymInts& stride, const SymInt& offset) {
   const Tensor& self = v.arguments().tensor("self");
-  SymInts sizes = self.sym_sizes(), strides = self.sym_strides(), stride = v.arguments()["stride"].sym_ints();
+  SymInts sizes = self.sym_sizes(), strides = self.sym_strides();
   std::optional<Ints> order = dense_order(sizes, strides);
   TENON_ASSERT(order, "{} is not dense, and has no index of a place", self.description());
-  Expr rest = v.integer(v.arguments()["offset"].sym_int());
+  Expr rest = v.integer(offset);
   for (size_t dim = 0; dim < stride.size(); ++dim) rest = rest + v.index[dim] * v.integer(stride[dim]);
   std::vector<Expr> index(sizes.size(), v.integer(0));
   for (int64_t each : *order) {
@@ -207,6 +210,24 @@ std::vector<Expr> strided_index(ViewIndex& v) {
     rest = mod(rest, v.integer(strides[dim]));
   }
   return index;
+}
+
+std::vector<Expr> strided_index(ViewIndex& v) {
+  return index_at(v, v.arguments()["stride"].sym_ints(), v.arguments()["offset"].sym_int());
+}
+
+// Of a slice of a tensor like `src`: how far the tensor's first element lies from the slice's.
+SymInt back_to_whole(const Arguments& arguments) {
+  const Tensor& src = arguments.tensor("src");
+  const dispatch::Value& start = arguments["start"];
+  auto dim = static_cast<size_t>(arguments.dim("dim", src.dim()));
+  TENON_CHECK(src.dim() > 0, "[slice_inverse] expected a tensor with dimensions, got {}", src.description());
+  SymInt size = src.sym_sizes()[dim], first = start.is_none() ? SymInt(0) : start.sym_int();
+  if (decide_or(first < 0, false)) first = first + size;
+  TENON_CHECK(expect(first >= 0) && expect(first <= size),
+              "[slice_inverse] expected a start within dimension {} of {}, got {}", dim, src.description(),
+              start.str());
+  return -(first * src.sym_strides()[dim]);
 }
 
 SymInt from_first(const Tensor& self, const std::optional<SymInt>& storage_offset) {
@@ -333,6 +354,47 @@ OPS(strided) {
       .grad("self", saves(), [](Grad& g) {
         return _strided_fold(g.grad(), g.sizes("self"), g.strides("self"), g.argument("stride").sym_ints(),
                              g.argument("offset").sym_int());
+      });
+  // What a slice was taken of: a tensor with the sizes and strides of `src`, in the memory of `self`.
+  // Example: slice_inverse(slice(x, 1, 1, 3), x, 1, 1, 3);
+  op("slice_inverse(Tensor(a) self, Tensor src, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> "
+     "Tensor(a)")
+      .decompose([](const Tensor& self, const Tensor& src, int64_t dim, const std::optional<SymInt>& start,
+                    const std::optional<SymInt>& end, const SymInt& step) {
+        static const dispatch::Operator& inverse = dispatch::find_operator("aten::slice_inverse");
+        const dispatch::Value args[] = {dispatch::Value(self),  dispatch::Value(src), dispatch::Value(dim),
+                                        dispatch::Value(start), dispatch::Value(end), dispatch::Value(step)};
+        return _strided_view(self, src.sym_sizes(), src.sym_strides(), back_to_whole(Arguments(inverse, args)));
+      })
+      .view(
+          [](const Arguments& arguments) {
+            const Tensor& src = arguments.tensor("src");
+            TENON_CHECK(src.defined() && arguments.tensor("self").defined(),
+                        "[slice_inverse] expected a tensor, got an undefined one");
+            return geometry_at(arguments.tensor("self"), src.sym_sizes(), src.sym_strides(), back_to_whole(arguments));
+          },
+          [](ViewIndex& v) {
+            return index_at(v, v.arguments().tensor("src").sym_strides(), back_to_whole(v.arguments()));
+          })
+      .of_storage()
+      .captured_in_parts()
+      .ignores("src")
+      .replay([](const Tensor& other, const Arguments& arguments) {
+        const Tensor& src = arguments.tensor("src");
+        return gathered(other, arguments.tensor("self").sym_strides(), src.sym_sizes(), src.sym_strides(),
+                        back_to_whole(arguments));
+      })
+      .scatter([](const Tensor& base, const Tensor& updated, const Arguments& arguments) {
+        return scattered(base, updated, arguments.tensor("self").sym_strides(), arguments.tensor("src").sym_strides(),
+                         back_to_whole(arguments));
+      })
+      .grad("self", saves(), [](Grad& g) {
+        auto number = [&](const char* argument) {
+          const dispatch::Value& value = g.argument(argument);
+          return value.is_none() ? std::nullopt : std::optional(value.sym_int());
+        };
+        return slice(g.grad(), g.argument("dim").integer(), number("start"), number("end"),
+                     g.argument("step").sym_int());
       });
   // The gradient of a view: elements of it that lie at one place are summed.
   // Example: _strided_fold(ones({2, 2}), {2, 3}, {3, 1}, {1, 2}, 1);

@@ -6,12 +6,42 @@
 #include <tenon/schema/derive.h>
 #include <tenon/sym/size_rules.h>
 
+#include <algorithm>
 #include <atomic>
 
 namespace tenon::ops {
 namespace {
 
 std::atomic<PieceMaker> piece_maker{nullptr};
+
+// A gradient that nobody has written, as an operator: a graph that is traced beforehand may have it, and only whoever
+// runs that part is told.
+constexpr const char* kNoDerivative = "tenon::derivative_not_implemented";
+
+void refuse_derivative(dispatch::Call& call) {
+  fail<NotImplementedError>("[{}] the derivative for '{}' is not implemented.", call.args[3].string(),
+                            call.args[4].string());
+}
+
+void derivative_without_data(dispatch::Call& call) {
+  // Made of the gradient, so that it is a fake if that is one; nobody else is to see how.
+  dispatch::ExcludeKeys alone(KeySet{DispatchKey::Trace, DispatchKey::Functionalize, DispatchKey::ADInplaceOrView,
+                                     DispatchKey::Autograd, DispatchKey::Autocast, DispatchKey::Capture,
+                                     DispatchKey::Batched, DispatchKey::UserMode});
+  SymInts sizes = call.args[1].sym_ints();
+  Tensor one = sum(call.args[0].tensor()).to(call.args[2].dtype());
+  call.results.emplace_back(clone(expand(one, sizes), MemoryFormat::Contiguous));
+}
+
+[[maybe_unused]] const bool registered = [] {
+  dispatch::Operator& op = dispatch::define(schema::parse(
+      "tenon::derivative_not_implemented(Tensor grad, SymInt[] size, ScalarType dtype, str name, str what) -> Tensor"));
+  dispatch::add_tags(op, {dispatch::Tag::pt2_compliant_tag});
+  dispatch::register_kernel(op, DispatchKey::CPU, refuse_derivative);
+  for (DispatchKey key : {DispatchKey::Meta, DispatchKey::Fake})
+    dispatch::register_kernel(op, key, derivative_without_data);
+  return true;
+}();
 
 dispatch::Operator& define_row(const std::shared_ptr<Row>& row) {
   schema::Schema schema = row->schema;
@@ -62,8 +92,9 @@ void define_inplace_copy(const std::shared_ptr<Row>& row) {
       given[0] = dispatch::Value(dispatch::call_boxed(clone, args)[0].take_tensor());
     }
     Tensor result = dispatch::call_boxed(*functional, given)[0].take_tensor();
-    TENON_CHECK(result.dtype() == self.dtype(), "[{}] a result of {} cannot be stored in self of {}",
-                call.op.brief_name(), name(result.dtype()), name(self.dtype()));
+    TENON_CHECK(result.dtype() == self.dtype() || is_floating(self.dtype()),
+                "[{}] a result of {} cannot be stored in self of {}", call.op.brief_name(), name(result.dtype()),
+                name(self.dtype()));
     const dispatch::Value args[] = {dispatch::Value(self), dispatch::Value(result), dispatch::Value(false)};
     dispatch::call_boxed(copy, args);
     call.results.push_back(std::move(self));
@@ -112,6 +143,19 @@ RowBuilder::RowBuilder(const char* schema, const char* family, std::source_locat
   row_->family = family;
   row_->file = where.file_name();
   row_->line = static_cast<int>(where.line());
+}
+
+RowBuilder&& RowBuilder::grad_not_implemented(std::string input, std::string what) && {
+  std::string name = row_->schema.name;
+  if (what.empty()) what = name;
+  auto refuse = [name, what, input](Grad& g) {
+    SymInts sizes = g.sizes(input);
+    const dispatch::Value args[] = {dispatch::Value(g.grad()), dispatch::Value(sizes), dispatch::Value(g.dtype(input)),
+                                    dispatch::Value(std::string_view(name)), dispatch::Value(std::string_view(what))};
+    return std::vector{dispatch::call_boxed(dispatch::find_operator(kNoDerivative), args)[0].take_tensor()};
+  };
+  row_->grads.push_back({std::move(input), {}, std::move(refuse), false});
+  return std::move(*this);
 }
 
 RowBuilder::~RowBuilder() noexcept(false) {
@@ -163,6 +207,10 @@ const GradRule* Row::grad_of(std::string_view input) const {
   for (const GradRule& rule : grads)
     if (rule.input == input) return &rule;
   return nullptr;
+}
+
+bool Row::implements_gradients() const {
+  return std::all_of(grads.begin(), grads.end(), [](const GradRule& rule) { return rule.implemented; });
 }
 
 const Row* row_of(const dispatch::Operator& op) { return dynamic_cast<const Row*>(op.traits()); }

@@ -1,6 +1,8 @@
 // Views that take the place of what they view: the tensor itself gets another shape, its memory stays.
 #include <tenon/ops/table.h>
 
+#include <algorithm>
+
 namespace tenon::ops {
 namespace {
 
@@ -14,6 +16,25 @@ Tensor take_view(const Tensor& self, const Tensor& view) {
 const Tensor& given(const Tensor& self, const char* op_name) {
   TENON_CHECK(self.defined(), "[{}] expected a tensor, got an undefined one", op_name);
   return self;
+}
+
+// `self` with other sizes, dense from its first element on; what is new has no value yet. Sizes that it has already
+// leave it as it is, unless a format is asked for.
+Tensor resized(const Tensor& self, const SymInts& size, std::optional<MemoryFormat> format) {
+  given(self, "resize_");
+  TENON_CHECK(format != MemoryFormat::Preserve,
+              "[resize_] unsupported memory format: expected the contiguous one, got one to be preserved, and other "
+              "sizes have other strides");
+  Ints plain;
+  for (const SymInt& each : size) {
+    plain.push_back(each.plain());
+    TENON_CHECK(plain.back() >= 0, "[resize_] expected sizes of at least 0, got {}", str(size));
+  }
+  bool same = !format && std::ranges::equal(plain, self.sizes());
+  Ints strides = same ? Ints(self.strides()) : core::contiguous_strides(plain.span());
+  static const dispatch::Operator& op = dispatch::find_operator("tenon::resize_geometry_");
+  const dispatch::Value args[] = {dispatch::Value(self), dispatch::Value(plain), dispatch::Value(strides)};
+  return dispatch::call_boxed(op, args)[0].take_tensor();
 }
 
 }  // namespace
@@ -68,6 +89,10 @@ OPS(view_inplace) {
                     const std::optional<SymInt>& storage_offset) {
         return take_view(self, as_strided(given(self, "as_strided_"), size, stride, storage_offset));
       })
+      .moves_self();
+  // Example: x.clone().resize_({3, 2});
+  op("resize_(Tensor(a!) self, SymInt[] size, *, MemoryFormat? memory_format=None) -> Tensor(a!)")
+      .decompose(resized)
       .moves_self();
 }
 

@@ -378,7 +378,7 @@ Lane Lowering::emit_pointwise(ValueId id, const std::vector<Expr>& index) {
       lanes.push_back(converted(rounded(emit(input, broadcast_index(input, index))), wanted));
     }
   }
-  return loop::cast(state.row->pointwise.body(lanes), dtype_of(id));
+  return loop::cast(state.row->pointwise.body(lanes, dtypes.compute), dtype_of(id));
 }
 
 class Lowering::ElementContext final : public ops::Element {

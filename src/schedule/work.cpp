@@ -15,7 +15,7 @@ constexpr int kElement = 4;  // of a place where an element may lie: comparing a
 int pointwise_work(const ops::Row& row, const Graph& graph, const Node& node) {
   dispatch::Values values = node_values(graph, node);
   ops::Arguments arguments(*node.op, values);
-  Dtype compute = compute_dtype(ops::pointwise_dtypes(row, arguments).compute);
+  Dtype promoted = ops::pointwise_dtypes(row, arguments).compute, compute = compute_dtype(promoted);
   if (compute == kBool && row.pointwise.promotion != ops::Promotion::Logical) compute = kUInt8;
   loop::Builder builder("work");
   std::vector<loop::Lane> lanes;
@@ -29,7 +29,7 @@ int pointwise_work(const ops::Row& row, const Graph& graph, const Node& node) {
       lanes.push_back(loop::cast(
           builder.load(builder.buffer("x", dtype, loop::BufferRole::In), builder.pool().constant(0)), dtype));
   }
-  (void)row.pointwise.body(lanes);
+  (void)row.pointwise.body(lanes, promoted);
   int work = 0;
   for (const loop::Statement& statement : builder.kernel().body)
     if (const auto* op = std::get_if<loop::Op>(&statement)) work += instructions(*op);

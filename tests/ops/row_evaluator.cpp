@@ -181,7 +181,7 @@ class RowKernel final : public ops::Element, public ops::ViewIndex {
       else
         lanes.push_back(cast(broadcast_load(args_[at].tensor()), wanted));
     }
-    return cast(row_.pointwise.body(lanes), result_);
+    return cast(row_.pointwise.body(lanes, dtypes.compute), result_);
   }
 
   Lane broadcast_load(const Tensor& input) {

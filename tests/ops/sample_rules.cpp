@@ -568,8 +568,36 @@ const Rules& special_rules() {
       {"tril", [](Maker& m) { return Overrides{{"diagonal", int64_t{m.recipe.variant % 5 - 2}}}; }},
       {"triu", [](Maker& m) { return Overrides{{"diagonal", int64_t{m.recipe.variant % 5 - 2}}}; }},
       {"_repeated_positions", [](Maker& m) { return Overrides{{"repeats", m.indices({m.size(0, 3)}, 4)}}; }},
+      {"_unique", [](Maker& m) { return Overrides{{"return_inverse", m.even()}}; }},
+      {"unique_consecutive",
+       [](Maker& m) {
+         return Overrides{{"return_inverse", m.even()},
+                          {"return_counts", !m.even()},
+                          {"dim", m.recipe.variant % 3 == 1 ? Value(m.dim()) : Value()}};
+       }},
       {"_unique2", [](Maker& m) { return Overrides{{"return_inverse", m.even()}, {"return_counts", !m.even()}}; }},
-      {"unique", [](Maker& m) { return Overrides{{"return_inverse", m.even()}, {"return_counts", true}}; }},
+      {"unique",
+       [](Maker& m) {
+         return Overrides{{"return_inverse", m.even()},
+                          {"return_counts", true},
+                          {"dim", m.recipe.variant % 3 == 1 ? Value(m.dim()) : Value()}};
+       }},
+      // In a compiled function a view looks at no more memory than the function was given: a slice that is the whole.
+      {"slice_inverse",
+       [](Maker& m) {
+         if (m.recipe.placement != Placement::Offset) m.recipe.placement = Placement::Contiguous;  // as `as_strided`
+         return Overrides{{"self", m.tensor(m.recipe.shape)},
+                          {"src", m.tensor(m.recipe.shape)},
+                          {"start", Value(int64_t{0})},
+                          {"end", Value()},
+                          {"step", Value(int64_t{1})}};
+       }},
+      {"linalg_eigh",
+       [](Maker& m) {
+         int64_t size = std::min<int64_t>(6, m.size(0, 3));
+         Ints shape = m.even() ? Ints{size, size} : Ints{2, size, size};
+         return Overrides{{"self", m.tensor(shape)}, {"UPLO", std::string(m.recipe.variant % 3 == 0 ? "U" : "L")}};
+       }},
       {"eye", [](Maker& m) { return Overrides{{"n", m.size(0, 3)}, {"m", m.size(1, 4)}, {"dtype", m.recipe.dtype}}; }},
       {"linspace",
        [](Maker& m) {

@@ -351,5 +351,88 @@ TEST_P(TestAutograd, gradcheck_check_forward_or_backward_only) {
   Failing::backward_fails = Failing::forward_fails = false;
 }
 
+// Counts what gradcheck asks for, and looks at what it is given.
+struct Counted : Function<Counted> {
+  static inline int jvps = 0;
+  static inline bool saw_requires_grad = false;
+  static Tensors forward(AutogradContext*, const Tensor& x, const Tensor& y) {
+    if (DualLevel::is_on()) saw_requires_grad |= x.requires_grad() || y.requires_grad();
+    return {x.clone(), y.clone()};
+  }
+  static Tensors vjp(AutogradContext*, Tensors gradients) { return gradients; }
+  static Tensors jvp(AutogradContext*, Tensors tangents) {
+    ++jvps;
+    return tangents;
+  }
+};
+
+int jvps_of_check(const Tensor& x, const Tensor& y, bool undefined, bool batched) {
+  Counted::jvps = 0;
+  EXPECT_TRUE(gradcheck(Counted::apply<const Tensor&, const Tensor&>, {x, y},
+                        {.check_undefined_grad = undefined,
+                         .check_backward_ad = false,
+                         .check_forward_ad = true,
+                         .check_batched_forward_grad = batched}));
+  return Counted::jvps;
+}
+
+TEST_P(TestAutograd, gradcheck_forward_ad_runs_with_no_requires_grad) {
+  Counted::saw_requires_grad = false;
+  Tensor x = doubles({1}), y = doubles({1});
+  jvps_of_check(x, y, false, false);
+  jvps_of_check(x, y, true, false);
+  jvps_of_check(x, y, true, true);
+  jvps_of_check(x, doubles({1}, false), true, true);
+  EXPECT_FALSE(Counted::saw_requires_grad);
+  EXPECT_TRUE(x.requires_grad() && y.requires_grad());
+}
+
+TEST_P(TestAutograd, gradcheck_forward_ad_respects_requires_grad) {
+  Tensor x = doubles({1}), y = doubles({1});
+  EXPECT_EQ(jvps_of_check(x, y, false, false), 2);                  // once for each input
+  EXPECT_EQ(jvps_of_check(x, y, true, false), 6);                   // and with a tangent of zeros, and with none
+  EXPECT_EQ(jvps_of_check(x, y, true, true), 12);                   // and a batch of two, at once and one by one
+  EXPECT_EQ(jvps_of_check(x, doubles({1}, false), true, true), 5);  // without any tangent there is nothing to compute
+}
+
+struct Drawing : Function<Drawing> {
+  static Tensor forward(AutogradContext*, const Tensor& x) { return x * 2; }
+  static Tensors vjp(AutogradContext*, Tensors gradients) { return {gradients[0] * 2}; }
+  static Tensors jvp(AutogradContext*, Tensors tangents) {
+    randn_like(tangents[0]);
+    return {tangents[0] * 2};
+  }
+};
+
+TEST_P(TestAutograd, gradcheck_forward_ad_batched_grad) {
+  autograd::GradcheckOptions options{.check_undefined_grad = false,
+                                     .check_backward_ad = false,
+                                     .check_forward_ad = true,
+                                     .check_batched_forward_grad = true};
+  Tensor x = doubles({2});
+  int64_t number = 1;  // no tensor, and so nothing that is checked
+  EXPECT_TRUE(gradcheck([&](const Tensor& a) { return Tensors{a.clone(), a + number}; }, {x}, options));
+  EXPECT_TRUE(gradcheck([](const Tensor& a, const Tensor&) { return a.clone(); }, {x, doubles({2})}, options));
+  // Views, products and writes in place have tangents for all directions at once, too.
+  auto several = [](const Tensor& a) {
+    Tensor b = a.view({1, 2}).expand({3, 2}).mm(a.view({2, 1})).sin();
+    b.mul_(a.select(0, 1));
+    return Tensors{b.sum(), softmax(a, 0), std::get<0>(a.sort())};
+  };
+  EXPECT_TRUE(gradcheck(several, {x}, options));
+  const char* text = "vmap: We do not yet support calling random operations inside of vmap";
+  EXPECT_THAT(error_of([&] {
+                gradcheck(Drawing::apply<const Tensor&>, {x},
+                          {.check_forward_ad = true, .check_batched_forward_grad = true});
+              }),
+              HasSubstr(text));
+  EXPECT_THROW(
+      gradcheck(Drawing::apply<const Tensor&>, {x}, {.check_forward_ad = true, .check_batched_forward_grad = true}),
+      RuntimeError);
+  options.check_forward_ad = false;
+  options.check_backward_ad = true;
+  EXPECT_THAT(error_of([&] { gradcheck(several, {x}, options); }), HasSubstr("requires check_forward_ad"));
+}
+
 }  // namespace
 }  // namespace tenon

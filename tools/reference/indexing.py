@@ -135,6 +135,33 @@ def puts(table):
             table.add("scatter.value", Array(dtype, whole), self=x.strided([0, 1]), dim=dim, index=places, value=1)
 
 
+def runs(values, axis):
+    """The first of each run of equal slices, the run of each slice, and how long runs are."""
+    slices = np.moveaxis(values, axis, 0)
+    fresh = np.array([at == 0 or not np.array_equal(slices[at], slices[at - 1]) for at in range(len(slices))], bool)
+    number = np.cumsum(fresh) - 1
+    return np.moveaxis(slices[fresh], 0, axis), number, np.bincount(number)
+
+
+def distinct_slices(table, dtype):
+    y = Array(dtype, np.random.RandomState(5).randint(0, 2, (6, 2)))
+    z = Array(dtype, np.random.RandomState(6).randint(0, 2, (2, 7, 2)))
+    for x, dim in ((y, 0), (y, 1), (z, 1), (z, -1), (z.strided([2, 0, 1]), 1)):
+        values, inverse, counts = np.unique(x.values, return_inverse=True, return_counts=True, axis=dim)
+        expected = [Array(dtype, values), ints(inverse.reshape(-1)), ints(counts)]
+        table.add("unique_dim", expected, self=x, dim=dim)
+        table.add("unique", expected, self=x, dim=dim, return_inverse=True, return_counts=True)
+        values, inverse, counts = runs(x.values, dim)
+        expected = [Array(dtype, values), ints(inverse), ints(counts)]
+        table.add("unique_dim_consecutive", expected, self=x, dim=dim)
+        table.add("unique_consecutive", expected, self=x, dim=dim)
+        values, inverse, counts = runs(x.values.reshape(-1), 0)
+        none = ints(np.zeros(0))
+        table.add("unique_consecutive", [Array(dtype, values), ints(inverse.reshape(x.shape)), ints(counts)], self=x,
+                  return_inverse=True, return_counts=True)
+        table.add("unique_consecutive", [Array(dtype, values), none, none], self=x)
+
+
 def counted(table):
     """Results whose size depends on data."""
     for dtype in ORDER:
@@ -162,6 +189,20 @@ def counted(table):
     table.add("_unique2", [Array("float32", []), ints(np.zeros((0, 2))), ints([])],
               self=Array("float32", np.zeros((0, 2))), return_inverse=True,
               return_counts=True)
+    for dtype in ORDER:
+        y = Array(dtype, np.random.RandomState(3).randint(0, 2 if dtype == "bool" else 5, (3, 4)))
+        values, inverse = np.unique(y.values, return_inverse=True)
+        table.add("_unique", [Array(dtype, values), ints(inverse.reshape(3, 4))], self=y.strided([0, 1]),
+                  return_inverse=True)
+        table.add("_unique", [Array(dtype, values), ints(np.zeros(0))], self=y)
+        if dtype not in ("int8", "int16", "int32", "float16"):
+            distinct_slices(table, dtype)
+    table.add("unique_dim", [Array("float32", np.zeros((0, 3))), ints([]), ints([])],
+              self=Array("float32", np.zeros((0, 3))), dim=0)
+    special = Array("float64", [np.nan, np.nan, 1.0, 1.0, 0.0, -0.0, 1.0])
+    table.add("unique_consecutive",
+              [Array("float64", [np.nan, np.nan, 1.0, 0.0, 1.0]), ints([0, 1, 2, 2, 3, 3, 4]), ints([1, 1, 2, 2, 1])],
+              self=special, return_inverse=True, return_counts=True)
     for repeats in ([1, 0, 3], [0, 0, 0], [2, 2, 2]):
         for dtype in ("int64", "int32"):
             table.add("_repeated_positions", ints(np.repeat(np.arange(3), repeats)), repeats=ints(repeats, dtype))

@@ -243,6 +243,20 @@ def losses(table):
     near(table, "mse_loss", np.nan, "float32", 1, self=Array("float32", []), target=Array("float32", []))
 
 
+def decompositions(table):
+    """The sign of an eigenvector is free: its largest element is made positive."""
+    for dtype, within in (("float32", 2e-6), ("float64", 1e-13)):
+        for shape in ((1, 1), (2, 2), (5, 5), (2, 3, 3), (0, 3, 3)):
+            x = draw("linalg_eigh", dtype, shape)
+            for triangle in ("L", "U"):
+                values, vectors = np.linalg.eigh(x.values.astype(np.float64), UPLO=triangle)
+                largest = np.take_along_axis(vectors, np.abs(vectors).argmax(-2)[..., None, :], -2)
+                size = max(1.0, float(np.abs(values).max(initial=0)))
+                table.add("linalg_eigh", [Array(dtype, values), Array(dtype, vectors * np.sign(largest))],
+                          [np.full(values.shape, within * size), np.full(vectors.shape, within * 10)],
+                          self=x.strided(list(range(len(shape)))) if triangle == "U" else x, UPLO=triangle)
+
+
 def write(table):
     products(table)
     einsums(table)
@@ -250,3 +264,4 @@ def write(table):
     scatters(table)
     softmaxes(table)
     losses(table)
+    decompositions(table)

@@ -36,6 +36,9 @@ def views_in_place(table):
     both(table, "t_", row, row)
     table.add("as_strided_", Array("float32", [[matrix.values[0, 1], matrix.values[0, 3]], [matrix.values[0, 2],
               matrix.values[1, 0]]]), self=matrix, size=[2, 2], stride=[1, 2], storage_offset=1)
+    for size in ((3, 2), (2, 6), (12,), (3, 4), (0, 3), ()):
+        kept = matrix.values.reshape(-1)[:int(np.prod(size))].reshape(size)
+        table.add("resize_", Array("float32", kept), self=matrix, size=list(size))
 
 
 def pieces(table):

@@ -3,6 +3,7 @@
 Of functions that NumPy lacks the values are closed forms, or those of Python's own library.
 """
 
+import decimal
 import math
 from statistics import NormalDist
 
@@ -111,6 +112,99 @@ def two_numbers(table):
     x = Array("int32", [0, 1, 2, -1])
     table.add("pow.Scalar", Array("float32", np.power(2.5, x.values.astype(np.float64))), "ulp 4", self_=2.5,
               exponent=x)
+
+
+def neighbours(table):
+    """Every pair of some numbers: the ends of the range, numbers without leading digits, powers of two."""
+    for dtype in FLOATS:
+        least, most = {"float16": (2.0**-24, 65504.0), "bfloat16": (2.0**-133, 3.3895313892515355e38),
+                       "float32": (2.0**-149, float(np.finfo("float32").max)),
+                       "float64": (5e-324, float(np.finfo("float64").max))}[dtype]
+        digits = {"float16": 11, "bfloat16": 8, "float32": 24, "float64": 53}[dtype]
+        ends = [0.0, least, least * 2**(digits - 1), least * (2**(digits - 1) - 1), least * 2**digits,
+                least * 2.0**(2 * digits - 2), 0.75, 1.0, 2 - 2.0**(1 - digits), most, np.inf]
+        points = Array(dtype, [sign * end for end in ends for sign in (1, -1)] + [np.nan, 3.14159])
+        count = len(points.values)
+        a, b = np.repeat(points.values, count), np.tile(points.values, count)
+        table.add("nextafter", Array(dtype, neighbour(a, b, dtype)), self=Array(dtype, a), other=Array(dtype, b))
+    for a, b in pairs("nextafter", FLOATS):
+        dtype = result_type(a, b)
+        expected = neighbour(*np.broadcast_arrays(operand(a, dtype), operand(b, dtype)), dtype)
+        table.add("nextafter", Array(dtype, expected), self=a, other=b)
+
+
+def neighbour(a, b, dtype):
+    if dtype != "bfloat16":
+        with np.errstate(all="ignore"):
+            return np.nextafter(a.astype(dtype), b.astype(dtype))
+    # The upper halves of floats: their bits count in the order of their sizes.
+    bits = np.ascontiguousarray(np.abs(a)).view(np.uint32) >> 16
+    outward = np.where(a < 0, b < a, b > a)
+    moved = (np.where(outward, bits + 1, bits - 1) << 16).astype(np.uint32).view(np.float32)
+    least = np.copysign(np.float32(2.0**-133), b)
+    moved = np.where(a == 0, least, np.copysign(moved, a))
+    return np.where(a == b, b, np.where(np.isnan(a) | np.isnan(b), np.float32(np.nan), moved)).astype(np.float32)
+
+
+def incomplete_gamma(table):
+    """Sums in many digits of decimals; gamma itself at whole numbers and halves, and by exact products between."""
+    decimal.getcontext().prec = 250
+    number = decimal.Decimal
+    # Pi by the arithmetic and geometric mean of Gauss and Legendre.
+    mean, other, rest, weight = number(1), 1 / number(2).sqrt(), number("0.25"), number(1)
+    for _ in range(9):
+        before = mean
+        mean, other = (mean + other) / 2, (mean * other).sqrt()
+        rest, weight = rest - weight * (before - mean) ** 2, weight * 2
+    root_of_pi = ((mean + other) ** 2 / (4 * rest)).sqrt()
+
+    def gamma_of_next(a):
+        """gamma(a + 1), of a multiple of a half."""
+        product = number(1)
+        while a > number("0.5"):
+            product, a = product * a, a - 1
+        return product * (number(1) if a == 0 else root_of_pi / 2 if a == number("0.5") else root_of_pi)
+
+    def lower(a, x):
+        if math.isnan(a) or math.isnan(x) or a < 0 or x < 0 or a == x == 0:
+            return math.nan
+        if a == 0 or math.isinf(x):
+            return math.nan if math.isinf(a) else 1
+        if x == 0 or math.isinf(a):
+            return 0
+        a, x = number(a), number(x)
+        term = total = number(1)
+        for step in range(1, 100000):
+            term *= x / (a + step)
+            total += term
+            if term < total * number("1e-240"):
+                break
+        return total * (a * x.ln() - x).exp() / gamma_of_next(a)
+
+    points = [(a, x) for a in (0.5, 1.0, 1.5, 2.0, 4.5, 11.0, 20.5, 100.0)
+              for x in (0.001, 0.25, 0.5, 1.0, 1.5, 4.0, 11.5, 25.0, 90.0, 130.0)]
+    points += [(a, x) for a in (0.0, 1.0, math.inf, -1.0, math.nan) for x in (0.0, 1.0, math.inf, -1.0, math.nan)
+               if not (math.isnan(a) and x in (0.0, math.inf)) and not (math.isnan(x) and a == math.inf)]
+    points += [(1000.0, x) for x in (900.0, 990.0, 1000.0, 1010.0, 1100.0)]
+    for dtype in FLOATS:
+        a, x = (Array(dtype, [point[which] for point in points]) for which in (0, 1))
+        pairs_of_numbers = list(zip(a.values.astype(float), x.values.astype(float)))
+        values = [lower(*pair) for pair in pairs_of_numbers]
+        for operator, results in (("igamma", values), ("igammac", [1 - each for each in values])):
+            exact = np.array([float(each) for each in results])
+            step = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-22, "float64": 2.0**-43}[dtype]
+            least = {"float16": 2.0**-24, "bfloat16": 2.0**-133, "float32": 2.0**-149, "float64": 5e-324}[dtype]
+            bound = np.where(np.isnan(exact), 0, np.abs(np.nan_to_num(exact)) * step + least)
+            table.add(operator, Array(dtype, convert(exact, wide(dtype))), bound, self=a, other=x)
+    # Broadcast and promoted.
+    a, x = Array("float32", [[0.5], [2.0]]), Array("float64", [0.25, 1.0, 4.0])
+    exact = np.array([[float(lower(row, column)) for column in x.values] for row in a.wide()[:, 0].tolist()])
+    table.add("igamma", Array("float64", exact), np.full((2, 3), 1e-14), self=a, other=x)
+    table.add("igammac", Array("float64", 1 - exact), np.full((2, 3), 1e-14), self=a, other=x)
+    # The expansion for large parameters is where it meets the sum.
+    a, x = Array("float64", [200000.0] * 5), Array("float64", [199000.0, 199900.0, 200000.0, 200100.0, 201000.0])
+    exact = np.array([float(lower(*pair)) for pair in zip(a.values, x.values)])
+    table.add("igamma", Array("float64", exact), exact * 1e-11, self=a, other=x)
 
 
 def special_functions(table):
@@ -335,5 +429,6 @@ def composites(table):
 
 
 def write(table):
-    for family in (signs, two_numbers, special_functions, running, searches, second_names, composites):
+    for family in (signs, two_numbers, special_functions, neighbours, incomplete_gamma, running, searches,
+                   second_names, composites):
         family(table)

@@ -144,6 +144,8 @@ def strided(table):
             size, stride = list(size), list(stride)
             table.add("as_strided", Array(dtype, flat[at]), self=x, size=size, stride=stride, storage_offset=offset)
             table.add("_strided_view", Array(dtype, flat[at]), self=x, size=size, stride=stride, offset=offset)
+            if size == [5]:
+                table.add("slice_inverse", x, self=x, src=draw("slice_inverse", dtype, x.shape), dim=1, start=0, end=4)
             table.add("_strided_gather", Array(dtype, flat[at]), self=x.strided([1, 0]), self_stride=[4, 1],
                       size=size, stride=stride, offset=offset, order=[0, 1])
             src = draw("as_strided src", dtype, at.shape)

@@ -36,6 +36,7 @@ struct GradcheckOptions {
   bool fast_mode = false;            // one random direction instead of whole matrices
   bool check_backward_ad = true;     // gradients
   bool check_forward_ad = false;     // tangents, as `forward_ad` computes them
+  bool check_batched_forward_grad = false;  // tangents for several directions at once, as `vmap` computes them
 };
 
 namespace detail {

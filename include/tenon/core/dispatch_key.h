@@ -22,6 +22,7 @@ enum class DispatchKey : uint8_t {
   Autograd,         // builds the backward graph
   Autocast,
   Capture,  // records the user's calls
+  Batched,  // vmap: one call for many entries
   UserMode,
   Count_,
 };

@@ -101,6 +101,7 @@ class TensorImpl final : public Counted {
   std::unique_ptr<TensorSlot> autograd;    // autograd room
   std::unique_ptr<TensorSlot> functional;  // aot room: what a functional tensor stands for
   std::unique_ptr<TensorSlot> marks;       // capture room: dynamic and static marks
+  std::unique_ptr<TensorSlot> batched;     // autograd room: the entries of a tensor inside of vmap
   // A capture that met this tensor by itself wants to know when a variable that held it is given another one: perhaps
   // it is the variable that the captured function reads.
   std::atomic<bool> watched{false};

@@ -49,8 +49,10 @@ struct Dtypes {
 
 struct PointwiseRule {
   Promotion promotion = Promotion::Same;
-  std::function<Lane(std::span<const Lane>)> body;  // one lane per lane argument, in schema order
-  size_t lanes = 0;                                 // how many `body` takes
+  // One lane per lane argument, in schema order. The dtype is the one that they were promoted to: of halves, whose
+  // lanes are float32, it says which.
+  std::function<Lane(std::span<const Lane>, Dtype)> body;
+  size_t lanes = 0;  // how many `body` takes
   // Halves are computed as float: whether numbers and tensors of other dtypes are halves first, or as exact as they
   // come.
   bool rounds_operands = false;
@@ -156,6 +158,7 @@ struct GradRule {
   std::string input;               // an argument's name; of a tensor list: the formula gives one gradient each
   std::vector<std::string> saves;  // arguments, and "result" (or "result1", …)
   std::function<std::vector<Tensor>(Grad&)> formula;
+  bool implemented = true;  // false: results require grad, and the formula is a NotImplementedError
 };
 
 enum class Kind : uint8_t { Pointwise, Reduction, Element, View, Composite, Opaque };
@@ -193,6 +196,8 @@ struct Row final : dispatch::OperatorTraits {
   bool dynamic() const { return static_cast<bool>(opaque.make); }  // sizes depend on data
   bool differentiable() const { return !grads.empty(); }
   const GradRule* grad_of(std::string_view input) const;
+  // Whether each input that has a gradient has a formula for it.
+  bool implements_gradients() const;
 };
 
 // Makes the results of a row that gives pieces, with what autograd keeps of that; without one, the row is taken apart.

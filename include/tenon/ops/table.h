@@ -133,6 +133,9 @@ class RowBuilder {
     row_->grads.push_back(std::move(rule));
     return std::move(*this);
   }
+  // Of an input that the results depend on, smoothly or not, and for which nobody has written a formula: whoever asks
+  // for its gradient is told so. `what`: as the error calls it; empty: the operator.
+  RowBuilder&& grad_not_implemented(std::string input, std::string what = {}) &&;
   RowBuilder&& random() && {
     row_->element.random = true;
     return std::move(*this);
@@ -165,9 +168,19 @@ class RowBuilder {
   template <typename Body, typename... Lanes>
   void set_body(Body body, Lane (Body::*)(Lanes...) const) {
     row_->pointwise.lanes = sizeof...(Lanes);
-    row_->pointwise.body = [body](std::span<const Lane> lanes) {
+    row_->pointwise.body = [body](std::span<const Lane> lanes, Dtype) {
       return [&]<size_t... I>(std::index_sequence<I...>) {
         return body(lanes[I]...);
+      }(std::index_sequence_for<Lanes...>());
+    };
+  }
+  // An expression that depends on which numbers the dtype has.
+  template <typename Body, typename... Lanes>
+  void set_body(Body body, Lane (Body::*)(Dtype, Lanes...) const) {
+    row_->pointwise.lanes = sizeof...(Lanes);
+    row_->pointwise.body = [body](std::span<const Lane> lanes, Dtype dtype) {
+      return [&]<size_t... I>(std::index_sequence<I...>) {
+        return body(dtype, lanes[I]...);
       }(std::index_sequence_for<Lanes...>());
     };
   }

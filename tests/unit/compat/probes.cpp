@@ -61,7 +61,7 @@ namespace {
   std::cout << x.options();
 }
 // missing: `ChannelsLast` and other memory formats; named, sparse, quantized and complex tensors; `storage()`
-// missing: `unsafeGetTensorImpl()`, `unsafeReleaseTensorImpl()`; `resize_`, `set_`, `swap`; `SymInt::guard_int`
+// missing: `unsafeGetTensorImpl()`, `unsafeReleaseTensorImpl()`; `set_`, `swap`; `SymInt::guard_int`
 
 // Making tensors
 [[maybe_unused]] void factories(std::vector<int64_t> sizes, at::Tensor x) {

@@ -3,6 +3,7 @@
 
 #include <tenon/autograd/checkpoint.h>
 #include <tenon/autograd/gradcheck.h>
+#include <tenon/autograd/vmap.h>
 
 namespace tenon {
 namespace {
@@ -38,6 +39,20 @@ TEST(AutogradTutorial, gradcheck) {
   Tensor w = randn({3}, kFloat64).set_requires_grad();
   EXPECT_TRUE(autograd::gradcheck([](const Tensor& at) { return at.sin() * at; }, {w}));
   EXPECT_TRUE(autograd::gradgradcheck([](const Tensor& at) { return at.sin() * at; }, {w}, {.fast_mode = true}));
+}
+
+TEST(AutogradTutorial, vmap) {
+  auto distance = [](const Tensor& a, const Tensor& b) { return (a - b).pow(2).sum().sqrt(); };
+  Tensor each = autograd::vmap(distance, {ones({5, 3}), zeros({5, 3})})[0];
+  Tensor to_one = autograd::vmap(distance, {ones({5, 3}), zeros({3})}, {.in_dims = {0, std::nullopt}})[0];
+  EXPECT_TRUE(each.allclose(full({5}, std::sqrt(3.0f))));
+  EXPECT_TRUE(same_bits(each, to_one));
+  auto slope = [](const Tensor& entry) {
+    Tensor at = entry.detach().set_requires_grad();
+    return autograd::grad({at.pow(3).sum()}, {at})[0];
+  };
+  Tensor slopes = autograd::vmap(slope, {ones({5, 3})})[0];
+  EXPECT_TRUE(same_bits(slopes, full({5, 3}, 3.0f)));
 }
 
 TEST(CompiledAutogradTutorial, turning_it_on) {
