@@ -579,7 +579,12 @@ OPS(view) {
           total += tensor.size(dim);
         }
         sizes[static_cast<size_t>(dim)] = total;
-        return std::vector{TensorMeta::contiguous(sizes, *dtype, first->device())};
+        // With the channels last where they are last in all pieces.
+        bool agree = std::all_of(tensors.begin(), tensors.end(), [&](const Tensor& tensor) {
+          return (tensor.dim() == 1 && first->dim() > 1) || tensor.suggested_format() == first->suggested_format();
+        });
+        return std::vector{agree ? TensorMeta::in_order_of(*first, sizes, *dtype)
+                                 : TensorMeta::contiguous(sizes, *dtype, first->device())};
       })
       .grad("tensors", saves(), [](Grad& g) {
         std::vector<Tensor> pieces;
