@@ -202,6 +202,14 @@ OPS(bounds) {
   op("clamp_max(Tensor self, Scalar max) -> Tensor")
       .pointwise(Promotion::Same, [](Lane x, Lane high) { return minimum(x, high); })
       .grad("self", saves("self"), [](Grad& g) { return inside(g, g.saved("self") <= g.argument("max").scalar()); });
+  op("clamp_min.Tensor(Tensor self, Tensor min) -> Tensor")
+      .pointwise(Promotion::Same, [](Lane x, Lane low) { return maximum(x, low); })
+      .grad("self", saves("self", "min"), [](Grad& g) { return inside(g, g.saved("self") >= g.saved("min")); })
+      .grad("min", saves("self", "min"), [](Grad& g) { return inside(g, g.saved("self") < g.saved("min")); });
+  op("clamp_max.Tensor(Tensor self, Tensor max) -> Tensor")
+      .pointwise(Promotion::Same, [](Lane x, Lane high) { return minimum(x, high); })
+      .grad("self", saves("self", "max"), [](Grad& g) { return inside(g, g.saved("self") <= g.saved("max")); })
+      .grad("max", saves("self", "max"), [](Grad& g) { return inside(g, g.saved("self") > g.saved("max")); });
   // In the dtype of self, whatever the value is.
   op("masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor")
       .pointwise(Promotion::Self, [](Lane x, Lane mask, Lane value) { return select(mask != 0.0, value, x); })

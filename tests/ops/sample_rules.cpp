@@ -191,6 +191,37 @@ Overrides convolution_rule(Maker& m, size_t dims, bool transposed) {
   return rule;
 }
 
+// What a function of limited meaning takes: numbers that are brought into its range.
+Overrides within(Maker& m, Tensor (*bring)(const Tensor&)) {
+  keep_finite(m);
+  Tensor x = m.tensor(m.recipe.shape);
+  return {{"self", is_floating(m.recipe.dtype) ? bring(x).to(m.recipe.dtype) : x}};
+}
+
+// Sums that converge.
+Overrides zeta_rule(Maker& m) {
+  keep_finite(m);
+  Tensor s = m.tensor(m.recipe.shape), q = m.tensor(m.recipe.shape);
+  if (m.recipe.dtype == kBool) return {{"self", s}, {"other", q}};
+  return {{"self", (tanh(s.to(kFloat64)) + 3).to(m.recipe.dtype)},
+          {"other", (tanh(q.to(kFloat64)) + 3).to(m.recipe.dtype)}};
+}
+
+Overrides shift_rule(Maker& m) {
+  if (is_floating(m.recipe.dtype) || m.recipe.dtype == kBool) m.recipe.dtype = kInt32;
+  return {{"self", m.tensor(m.recipe.shape)}};
+}
+
+// The dtype of as many bits that means something else by them.
+Overrides bits_rule(Maker& m) {
+  constexpr std::pair<Dtype, Dtype> kOther[] = {
+      {kBool, kUInt8},     {kUInt8, kInt8},    {kInt8, kUInt8},    {kInt16, kFloat16}, {kFloat16, kInt16},
+      {kBFloat16, kInt16}, {kInt32, kFloat32}, {kFloat32, kInt32}, {kInt64, kFloat64}, {kFloat64, kInt64}};
+  for (const auto& [dtype, other] : kOther)
+    if (dtype == m.recipe.dtype) return {{"dtype", Value(other)}};
+  return {};
+}
+
 // Two heads of queries, one or two of keys and values.
 Overrides attention_rule(Maker& m) {
   keep_finite(m);  // what becomes of infinite scores depends on the order of tiles
@@ -723,6 +754,28 @@ const Rules& special_rules() {
          rule.insert({{"grad_output", m.tensor(c.result)}, {"input", m.tensor(c.input)}, {"weight_size", c.weight}});
          return rule;
        }},
+      {"convolution_backward",
+       [](Maker& m) {
+         const bool transposed = m.recipe.variant % 4 == 3;
+         keep_finite(m);
+         ConvolutionSample c(m, static_cast<size_t>(m.recipe.variant % 3 + 1), transposed);
+         Overrides rule = c.numbers();
+         rule.insert({{"grad_output", m.tensor(c.result)},
+                      {"input", m.tensor(c.input)},
+                      {"weight", m.tensor(c.weight)},
+                      {"bias_sizes", Ints{4}},
+                      {"transposed", transposed},
+                      {"output_padding", c.output_padding},
+                      {"output_mask", std::vector<bool>{true, true, true}}});
+         return rule;
+       }},
+      {"special_zeta", zeta_rule},
+      {"special_ndtri", [](Maker& m) { return within(m, [](const Tensor& x) { return sigmoid(x); }); }},
+      {"special_erfcx", [](Maker& m) { return within(m, [](const Tensor& x) { return tanh(x) * 2; }); }},
+      {"special_log_ndtr", [](Maker& m) { return within(m, [](const Tensor& x) { return tanh(x) * 2; }); }},
+      {"bitwise_left_shift", shift_rule},
+      {"bitwise_right_shift", shift_rule},
+      {"_bits_as", bits_rule},
       {"scaled_dot_product_attention", attention_rule},
       {"_scaled_dot_product_flash_attention_for_cpu", attention_rule},
       {"_scaled_dot_product_flash_attention_for_cpu_backward", attention_gradient_rule},
@@ -832,6 +885,7 @@ const Rules& special_rules() {
 const Rules& overload_rules() {
   static const Rules rules = {
       {"split.sizes", split_sizes_rule},
+      {"view.dtype", bits_rule},
       {"round.decimals", [](Maker& m) { return Overrides{{"decimals", int64_t{m.recipe.variant % 4 - 1}}}; }},
       {"upsample_nearest2d.", upsample_rule},
       {"upsample_bilinear2d.", upsample_rule},
