@@ -198,13 +198,21 @@ Overrides within(Maker& m, Tensor (*bring)(const Tensor&)) {
   return {{"self", is_floating(m.recipe.dtype) ? bring(x).to(m.recipe.dtype) : x}};
 }
 
-// Sums that converge.
-Overrides zeta_rule(Maker& m) {
+// Six rows of five, in three bags, one of them empty.
+Overrides bag_rule(Maker& m) {
   keep_finite(m);
-  Tensor s = m.tensor(m.recipe.shape), q = m.tensor(m.recipe.shape);
-  if (m.recipe.dtype == kBool) return {{"self", s}, {"other", q}};
-  return {{"self", (tanh(s.to(kFloat64)) + 3).to(m.recipe.dtype)},
-          {"other", (tanh(q.to(kFloat64)) + 3).to(m.recipe.dtype)}};
+  if (!is_floating(m.recipe.dtype)) m.recipe.dtype = kFloat32;
+  return {{"weight", m.tensor({5, std::max<int64_t>(1, m.size(0, 3))})},
+          {"indices", m.indices({6}, 5)},
+          {"offsets", m.numbers({3}, [](int64_t at) { return at == 0 ? 0 : 2; })},
+          {"mode", Value(int64_t{m.even() ? 0 : 1})}};
+}
+
+// Numbers for which Hurwitz' sums converge.
+Tensor beyond_two(Maker& m) {
+  keep_finite(m);
+  Tensor x = m.tensor(m.recipe.shape);
+  return m.recipe.dtype == kBool ? x : (tanh(x.to(kFloat64)) + 3).to(m.recipe.dtype);
 }
 
 Overrides shift_rule(Maker& m) {
@@ -490,6 +498,8 @@ const Rules& special_rules() {
              {"source", m.tensor(shape)}};
        }},
       {"polygamma", [](Maker& m) { return Overrides{{"n", int64_t{m.recipe.variant % 3}}}; }},
+      {"special_polygamma", [](Maker& m) { return Overrides{{"n", int64_t{m.recipe.variant % 3}}}; }},
+      {"special_multigammaln", [](Maker& m) { return Overrides{{"p", int64_t{1 + m.recipe.variant % 2}}}; }},
       {"mvlgamma", [](Maker& m) { return Overrides{{"p", int64_t{1 + m.recipe.variant % 2}}}; }},
       {"dist", [](Maker& m) { return Overrides{{"p", norm_order(m)}}; }},
       {"trace", [](Maker& m) { return Overrides{{"self", m.tensor({m.size(0, 3), m.size(1, 4)})}}; }},
@@ -769,7 +779,19 @@ const Rules& special_rules() {
                       {"output_mask", std::vector<bool>{true, true, true}}});
          return rule;
        }},
-      {"special_zeta", zeta_rule},
+      {"im2col",
+       [](Maker& m) {
+         return Overrides{{"self", m.tensor(image_shape(m))},
+                          {"kernel_size", Ints{2, 3}},
+                          {"dilation", Ints{1, 1}},
+                          {"padding", Ints{1, 0}},
+                          {"stride", Ints{1, m.even() ? 1 : 2}}};
+       }},
+      {"_embedding_bag", bag_rule},
+      {"_embedding_bag_forward_only", bag_rule},
+      {"new_empty_strided",
+       [](Maker& m) { return Overrides{{"stride", Ints(core::contiguous_strides(m.recipe.shape.span()))}}; }},
+      {"randint_like", [](Maker&) { return Overrides{{"low", int64_t{-2}}, {"high", int64_t{7}}}; }},
       {"special_ndtri", [](Maker& m) { return within(m, [](const Tensor& x) { return sigmoid(x); }); }},
       {"special_erfcx", [](Maker& m) { return within(m, [](const Tensor& x) { return tanh(x) * 2; }); }},
       {"special_log_ndtr", [](Maker& m) { return within(m, [](const Tensor& x) { return tanh(x) * 2; }); }},
@@ -886,6 +908,10 @@ const Rules& overload_rules() {
   static const Rules rules = {
       {"split.sizes", split_sizes_rule},
       {"view.dtype", bits_rule},
+      {"special_zeta.", [](Maker& m) { return Overrides{{"self", beyond_two(m)}, {"other", beyond_two(m)}}; }},
+      {"special_zeta.self_scalar", [](Maker& m) { return Overrides{{"self", 2.5}, {"other", beyond_two(m)}}; }},
+      {"special_zeta.other_scalar", [](Maker& m) { return Overrides{{"self", beyond_two(m)}, {"other", 1.5}}; }},
+      {"repeat_interleave.Tensor", [](Maker& m) { return Overrides{{"repeats", m.indices({m.size(0, 3)}, 4)}}; }},
       {"round.decimals", [](Maker& m) { return Overrides{{"decimals", int64_t{m.recipe.variant % 4 - 1}}}; }},
       {"upsample_nearest2d.", upsample_rule},
       {"upsample_bilinear2d.", upsample_rule},

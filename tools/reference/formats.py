@@ -1,4 +1,4 @@
-"""Rows of below/view_dtype.cpp, below/conversions.cpp and below/convolution.cpp."""
+"""Rows of below/view_dtype.cpp, conversions.cpp, convolution.cpp, factories.cpp, bags.cpp and windows.cpp."""
 
 import itertools
 
@@ -55,7 +55,53 @@ def convolutions(table):
                   transposed=False, output_padding=[0, 0], groups=groups, output_mask=[True, True, True])
 
 
+def factories(table):
+    """What random rows give where there is nothing to choose; of memory that nobody wrote the shape."""
+    x = Array("float32", np.zeros((2, 3)))
+    table.add("new_empty_strided", Array("float32", np.zeros((2, 2)), (1, 2)), "shape", self=x, size=[2, 2], stride=[1, 2])
+    table.add("randint_like", x, self=x, high=1)
+    table.add("randint_like", Array("int64", np.zeros((2, 3))), self=x, high=1, dtype="int64")
+    table.add("randint_like.low_dtype", Array("float32", np.full((2, 3), -4)), self=x, low=-4, high=-3)
+    table.add("randn.generator", x, "shape", size=[2, 3], generator=None)
+    for p in (0.0, 1.0):
+        table.add("bernoulli_.float", Array("float32", np.full((2, 3), p)), self=x, p=p)
+
+
+def bags(table):
+    weight = draw("_embedding_bag", "float32", (10, 4))
+    indices, offsets = Array("int64", [1, 2, 4, 5, 4, 3, 2, 9]), Array("int64", [0, 2, 6])
+    starts = [0, 2, 6, 8]
+    sums = np.array([weight.values[indices.values[a:b]].astype(np.float64).sum(0) for a, b in zip(starts, starts[1:])])
+    none, zeros = Array("int64", []), Array("int64", [0, 0, 0])
+    sizes, of = Array("int64", [2, 4, 2]), Array("int64", [0, 0, 1, 1, 1, 1, 2, 2])
+    for operator in ("_embedding_bag", "_embedding_bag_forward_only"):
+        near = [np.full((3, 4), 1e-4), "exact", "exact", "exact"]
+        table.add(operator, [Array("float32", sums), none, zeros, zeros], near, weight=weight, indices=indices,
+                  offsets=offsets)
+        table.add(operator, [Array("float32", sums / sizes.values[:, None]), of, sizes, sizes], near, weight=weight,
+                  indices=indices, offsets=offsets, mode=1)
+    table.add("repeat_interleave.Tensor", Array("int64", np.repeat(np.arange(3), [2, 4, 6])),
+              repeats=Array("int64", [2, 4, 6]), output_size=12)
+    table.add("repeat_interleave.Tensor", Array("int64", [1, 1]), repeats=Array("int64", [0, 2, 0]))
+
+
+def windows(table):
+    x = draw("im2col", "float32", (2, 3, 5, 6))
+    for kernel, dilation, padding, stride in (((2, 3), (1, 1), (0, 0), (1, 1)), ((2, 2), (2, 1), (1, 0), (2, 3))):
+        padded = np.pad(x.values, [(0, 0), (0, 0)] + [(each, each) for each in padding])
+        counts = [(padded.shape[at + 2] - dilation[at] * (kernel[at] - 1) - 1) // stride[at] + 1 for at in (0, 1)]
+        rows = []
+        for channel, i, j in itertools.product(range(3), range(kernel[0]), range(kernel[1])):
+            first = padded[:, channel, i * dilation[0]:, j * dilation[1]:]
+            rows.append(first[:, ::stride[0], ::stride[1]][:, :counts[0], :counts[1]].reshape(2, -1))
+        table.add("im2col", Array("float32", np.stack(rows, 1)), self=x, kernel_size=list(kernel),
+                  dilation=list(dilation), padding=list(padding), stride=list(stride))
+
+
 def write(table):
+    factories(table)
+    bags(table)
+    windows(table)
     bits(table)
     conversions(table)
     convolutions(table)
