@@ -42,7 +42,7 @@ bool by_angles(double x, double n) { return n > kMany && std::abs(x) < 1; }
 }  // namespace
 
 double chebyshev_t(double x, double given) {
-  if (!(given >= 0)) return 0;
+  if (!(given > -1)) return 0;
   const int64_t n = degree(given);
   if (std::abs(x) == 1) return sign_of(x, n);
   if (by_angles(x, given)) return std::cos(static_cast<double>(n) * std::acos(x));
@@ -50,7 +50,7 @@ double chebyshev_t(double x, double given) {
 }
 
 double chebyshev_u(double x, double given) {
-  if (!(given >= 0)) return 0;
+  if (!(given > -1)) return 0;
   const int64_t n = degree(given);
   const auto above = static_cast<double>(n + 1);
   if (std::abs(x) == 1) return sign_of(x, n) * above;
@@ -59,7 +59,7 @@ double chebyshev_u(double x, double given) {
 }
 
 double chebyshev_v(double x, double given) {
-  if (!(given >= 0)) return 0;
+  if (!(given > -1)) return 0;
   const int64_t n = degree(given);
   const auto middle = static_cast<double>(n) + 0.5;
   if (x == 1) return 1;
@@ -69,7 +69,7 @@ double chebyshev_v(double x, double given) {
 }
 
 double chebyshev_w(double x, double given) {
-  if (!(given >= 0)) return 0;
+  if (!(given > -1)) return 0;
   const int64_t n = degree(given);
   const auto middle = static_cast<double>(n) + 0.5;
   if (x == 1) return 2 * middle;
@@ -84,21 +84,21 @@ double shifted_chebyshev_v(double x, double n) { return chebyshev_v(2 * x - 1, n
 double shifted_chebyshev_w(double x, double n) { return chebyshev_w(2 * x - 1, n); }
 
 double hermite_h(double x, double given) {
-  if (!(given >= 0)) return 0;
+  if (!(given > -1)) return 0;
   const int64_t n = degree(given);
   if (n > kMostOfHermite) return kNone;
   return by_recurrence(n, 2 * x, [x](double k, double here, double before) { return 2 * (x * here - k * before); });
 }
 
 double hermite_he(double x, double given) {
-  if (!(given >= 0)) return 0;
+  if (!(given > -1)) return 0;
   const int64_t n = degree(given);
   if (n > kMostOfHermite) return kNone;
   return by_recurrence(n, x, [x](double k, double here, double before) { return x * here - k * before; });
 }
 
 double laguerre_l(double x, double given) {
-  if (!(given >= 0)) return 0;
+  if (!(given > -1)) return 0;
   if (x == 0) return 1;
   return by_recurrence(degree(given), 1 - x, [x](double k, double here, double before) {
     return ((2 * k + 1 - x) * here - k * before) / (k + 1);
@@ -106,7 +106,7 @@ double laguerre_l(double x, double given) {
 }
 
 double legendre_p(double x, double given) {
-  if (!(given >= 0)) return 0;
+  if (!(given > -1)) return 0;
   const int64_t n = degree(given);
   if (std::abs(x) == 1) return sign_of(x, n);
   return by_recurrence(

@@ -139,7 +139,10 @@ OPS(division) {
         if (!mode) return div(self, other);
         TENON_CHECK(*mode == "floor" || *mode == "trunc",
                     "[div] expected a rounding mode of 'floor', 'trunc' or none, got '{}'", *mode);
-        return *mode == "floor" ? floor_divide(self, other) : _trunc_divide(self, other);
+        if (*mode == "floor") return floor_divide(self, other);
+        // The quotient of halves is a half before it is cut.
+        const bool halves = compute_dtype(self.dtype()) != self.dtype() && self.dtype() == other.dtype();
+        return halves ? trunc(div(self, other)) : _trunc_divide(self, other);
       });
   op("_trunc_divide(Tensor self, Tensor other) -> Tensor")
       .pointwise(Promotion::Same, [](Lane x, Lane y) { return truncated(x, y); })

@@ -202,7 +202,7 @@ Overrides within(Maker& m, Tensor (*bring)(const Tensor&)) {
 Overrides bag_rule(Maker& m) {
   keep_finite(m);
   if (!is_floating(m.recipe.dtype)) m.recipe.dtype = kFloat32;
-  return {{"weight", m.tensor({5, std::max<int64_t>(1, m.size(0, 3))})},
+  return {{"weight", m.tensor({5, m.size(0, 3) + 7})},
           {"indices", m.indices({6}, 5)},
           {"offsets", m.numbers({3}, [](int64_t at) { return at == 0 ? 0 : 2; })},
           {"mode", Value(int64_t{m.even() ? 0 : 1})}};
@@ -499,7 +499,12 @@ const Rules& special_rules() {
        }},
       {"polygamma", [](Maker& m) { return Overrides{{"n", int64_t{m.recipe.variant % 3}}}; }},
       {"special_polygamma", [](Maker& m) { return Overrides{{"n", int64_t{m.recipe.variant % 3}}}; }},
-      {"special_multigammaln", [](Maker& m) { return Overrides{{"p", int64_t{1 + m.recipe.variant % 2}}}; }},
+      {"special_multigammaln",
+       [](Maker& m) {
+         Overrides rule = within(m, [](const Tensor& x) { return abs(x) + 2; });
+         rule.insert({"p", int64_t{1 + m.recipe.variant % 2}});
+         return rule;
+       }},
       {"mvlgamma", [](Maker& m) { return Overrides{{"p", int64_t{1 + m.recipe.variant % 2}}}; }},
       {"dist", [](Maker& m) { return Overrides{{"p", norm_order(m)}}; }},
       {"trace", [](Maker& m) { return Overrides{{"self", m.tensor({m.size(0, 3), m.size(1, 4)})}}; }},

@@ -172,6 +172,71 @@ TEST(CommonTemplate, randn_generator) {
   EXPECT_NE(refused.find("Generator"), std::string::npos) << refused;
 }
 
+// torch.special, function by function; gammainc is igamma, multigammaln mvlgamma and so on.
+TEST(CommonTemplate, pointwise) {
+  if (!dispatch::find_operator_or_null("aten::igamma")) GTEST_SKIP() << "the incomplete gamma functions have no row";
+  const Check how{.rtol = 1e-4, .atol = 1e-4};
+  Tensor x = rand({8, 8}) + 1, y = rand({8, 8}) + 1;
+  for (const char* name : {"airy_ai",
+                           "bessel_j0",
+                           "bessel_j1",
+                           "bessel_y0",
+                           "bessel_y1",
+                           "digamma",
+                           "entr",
+                           "erf",
+                           "erfc",
+                           "erfcx",
+                           "erfinv",
+                           "exp2",
+                           "expit",
+                           "expm1",
+                           "gammaln",
+                           "i0",
+                           "i0e",
+                           "i1",
+                           "i1e",
+                           "log1p",
+                           "log_ndtr",
+                           "logit",
+                           "modified_bessel_i0",
+                           "modified_bessel_i1",
+                           "modified_bessel_k0",
+                           "modified_bessel_k1",
+                           "ndtr",
+                           "ndtri",
+                           "psi",
+                           "round",
+                           "scaled_modified_bessel_k0",
+                           "scaled_modified_bessel_k1",
+                           "sinc",
+                           "spherical_bessel_j0"}) {
+    SCOPED_TRACE(name);
+    const std::string full = std::string("aten::special_") + name;
+    const Tensor given =
+        name == std::string_view("ndtri") || name == std::string_view("logit") || name == std::string_view("erfinv")
+            ? x - 1
+            : x;
+    check([&](Tensor a) { return by_name(full.c_str(), {Value(a)}); }, {given}, how);
+  }
+  for (const char* full :
+       {"aten::igamma", "aten::igammac", "aten::special_xlogy", "aten::special_xlog1py", "aten::special_zeta"}) {
+    SCOPED_TRACE(full);
+    check([&](Tensor a, Tensor b) { return by_name(full, {Value(a), Value(b)}); }, {x, y}, how);
+  }
+  check([](Tensor a) { return by_name("aten::special_multigammaln", {Value(a), Value(2)}); }, {x}, how);
+  check([](Tensor a) { return by_name("aten::special_polygamma", {Value(1), Value(a)}); }, {x * 4}, how);
+  for (const char* name :
+       {"chebyshev_polynomial_t", "chebyshev_polynomial_u", "chebyshev_polynomial_v", "chebyshev_polynomial_w",
+        "hermite_polynomial_h", "hermite_polynomial_he", "laguerre_polynomial_l", "legendre_polynomial_p",
+        "shifted_chebyshev_polynomial_t", "shifted_chebyshev_polynomial_u", "shifted_chebyshev_polynomial_v",
+        "shifted_chebyshev_polynomial_w"}) {
+    SCOPED_TRACE(name);
+    const std::string full = fmt::format("aten::special_{}.n_scalar", name);
+    check([&](Tensor a) { return by_name(full.c_str(), {Value(a), Value(2)}); }, {x}, how);
+  }
+}
+
 // One step over many parameters.
 TEST(CommonTemplate, fuse_large_params) {
   Tensors parameters, before;

@@ -11,6 +11,7 @@ import re
 import sys
 
 import below
+import compositions
 import factories
 import formats
 import images
@@ -34,7 +35,7 @@ FAMILIES = {"pointwise": pointwise, "reductions": reductions, "views": views, "f
             "indexing": indexing, "rearrange": rearrange, "moments": moments, "images": images, "below": below,
             "special": special, "networks": networks, "windows": windows,
             "resampling": resampling, "special_functions": special_functions,
-            "formats": formats}
+            "formats": formats, "compositions": compositions}
 # tests/ops/value_table_test.cpp looks at the properties of these instead.
 RANDOM = {"rand", "randn", "rand_like", "randn_like", "randint", "randint.low"}
 

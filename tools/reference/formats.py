@@ -26,7 +26,7 @@ def conversions(table):
 
 
 def gradients(x, w, grad, stride, padding, dilation, groups):
-    """Of a convolution over planes, one product at a time: a result's element is the sum of those that its window sees."""
+    """Of a convolution over planes, one product at a time: an element is the sum of those that its window sees."""
     edge = [(0, 0), (0, 0)] + [(padding[at],) * 2 for at in (0, 1)]
     padded = np.pad(x, edge)
     of_padded, of_w = np.zeros_like(padded), np.zeros_like(w)
@@ -51,20 +51,22 @@ def convolutions(table):
         results = [Array("float64", each)
                    for each in gradients(x.values, w.values, grad.values, stride, padding, dilation, groups)]
         table.add("convolution_backward", results, [np.full(each.shape, 1e-10) for each in results], grad_output=grad,
-                  input=x, weight=w, bias_sizes=[4], stride=list(stride), padding=list(padding), dilation=list(dilation),
+                  input=x, weight=w, bias_sizes=[4], stride=list(stride), padding=list(padding),
+                  dilation=list(dilation),
                   transposed=False, output_padding=[0, 0], groups=groups, output_mask=[True, True, True])
 
 
 def factories(table):
     """What random rows give where there is nothing to choose; of memory that nobody wrote the shape."""
     x = Array("float32", np.zeros((2, 3)))
-    table.add("new_empty_strided", Array("float32", np.zeros((2, 2)), (1, 2)), "shape", self=x, size=[2, 2], stride=[1, 2])
+    table.add("new_empty_strided", Array("float32", np.zeros((2, 2)), (1, 2)), "shape", self=x, size=[2, 2],
+              stride=[1, 2])
     table.add("randint_like", x, self=x, high=1)
     table.add("randint_like", Array("int64", np.zeros((2, 3))), self=x, high=1, dtype="int64")
     table.add("randint_like.low_dtype", Array("float32", np.full((2, 3), -4)), self=x, low=-4, high=-3)
     table.add("randn.generator", x, "shape", size=[2, 3], generator=None)
     for p in (0.0, 1.0):
-        table.add("bernoulli_.float", Array("float32", np.full((2, 3), p)), self=x, p=p)
+        table.add("bernoulli.float", Array("float32", np.full((2, 3), p)), self=x, p=p)
 
 
 def bags(table):

@@ -158,7 +158,8 @@ def zetas(table):
     for dtype in ("float32", "float64"):
         s, q = (Array(dtype, [pair[at] for pair in pairs]) for at in (0, 1))
         values = np.array([zeta(*pair) for pair in pairs])
-        table.add("special_zeta", Array(dtype, convert(values, wide(dtype))), values * STEP[dtype] + 1e-45, self=s, other=q)
+        table.add("special_zeta", Array(dtype, convert(values, wide(dtype))), values * STEP[dtype] + 1e-45, self=s,
+                  other=q)
         table.add("special_zeta", Array(dtype, [np.inf, np.nan, np.inf, np.nan]), "exact",
                   self=Array(dtype, [1.0, 0.5, 2.0, 2.5]), other=Array(dtype, [2.0, 2.0, -1.0, -0.5]))
         values = np.array([zeta(2.0, n) for n in (1.0, 2.0, 5.0)])
@@ -262,8 +263,10 @@ def shifts_and_bounds(table):
             table.add(operator + ".Tensor_Scalar", Array(dtype, function(x.values, x.values.dtype.type(2))), self=x,
                       other=2)
     x = Array("int32", [-5, -1, 12, 3])
-    table.add("bitwise_right_shift.Tensor", Array("int32", [-3, -1, 0, 0]), self=x, other=Array("int32", [1, 40, 40, -1]))
-    table.add("bitwise_left_shift.Tensor", Array("int32", [-10, 0, 0, 0]), self=x, other=Array("int32", [1, 32, 40, -1]))
+    table.add("bitwise_right_shift.Tensor", Array("int32", [-3, -1, 0, 0]), self=x,
+              other=Array("int32", [1, 40, 40, -1]))
+    table.add("bitwise_left_shift.Tensor", Array("int32", [-10, 0, 0, 0]), self=x,
+              other=Array("int32", [1, 32, 40, -1]))
     for dtype in ("float32", "float64", "int32", "uint8", "float16"):
         x, y = Array(dtype, [[1, 5, 3], [7, 2, 4]]), Array(dtype, [4, 1, 3])
         table.add("clamp_min.Tensor", Array(dtype, np.maximum(x.values, y.values)), self=x, min=y)

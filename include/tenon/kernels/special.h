@@ -38,7 +38,7 @@ double scaled_modified_bessel_k1(double x);
 // Airy's function Ai.
 double airy_ai(double x);
 
-// Orthogonal polynomials in x of the degree that is the whole part of n; 0 for a negative one.
+// Orthogonal polynomials in x of the degree that is the whole part of n, cut towards 0; 0 for a negative one.
 double chebyshev_t(double x, double n);
 double chebyshev_u(double x, double n);
 double chebyshev_v(double x, double n);

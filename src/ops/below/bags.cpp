@@ -31,14 +31,15 @@ Bags embedding_bag(const Tensor& weight, const Tensor& indices, const Tensor& of
   TensorOptions numbers(indices.dtype(), indices.device());
   // The bag of a position is the last that starts at or before it.
   Tensor places = arange(Scalar(count), numbers), bag_of = searchsorted(starts, places, false, true) - 1;
-  Tensor rows = index_select(weight, 0, indices);
-  if (per_sample_weights) rows = rows * unsqueeze(*per_sample_weights, 1);
-  Tensor sums =
-      index_add(zeros(SymInts{bags, weight.size(1)}, TensorOptions(weight.dtype(), weight.device())), 0, bag_of, rows);
+  // Halves are rounded once, when their bag is full.
+  const Dtype wide = compute_dtype(weight.dtype());
+  Tensor rows = index_select(weight, 0, indices).to(wide);
+  if (per_sample_weights) rows = rows * unsqueeze(per_sample_weights->to(wide), 1);
+  Tensor sums = index_add(zeros(SymInts{bags, weight.size(1)}, TensorOptions(wide, weight.device())), 0, bag_of, rows);
   Tensor nothing = zeros(SymInts{bags}, numbers);
-  if (mode == kSum) return {sums, zeros(SymInts{0}, numbers), nothing, nothing.clone()};
+  if (mode == kSum) return {sums.to(weight.dtype()), zeros(SymInts{0}, numbers), nothing, nothing.clone()};
   Tensor sizes = index_add(nothing, 0, bag_of, ones_like(indices));
-  return {sums / unsqueeze(clamp_min(sizes, 1), 1).to(weight.dtype()), bag_of.to(indices.dtype()), sizes,
+  return {(sums / unsqueeze(clamp_min(sizes, 1), 1).to(wide)).to(weight.dtype()), bag_of.to(indices.dtype()), sizes,
           sizes.clone()};
 }
 

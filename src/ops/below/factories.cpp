@@ -1,6 +1,7 @@
 // Tensors like others, and random numbers of a generator that is given.
 #include <tenon/core/random.h>
 #include <tenon/ops/table.h>
+#include <tenon/sym/size_rules.h>
 
 namespace tenon::dispatch::detail {
 
@@ -37,9 +38,21 @@ Tensor laid_out_as(const Tensor& self, const Tensor& drawn, std::optional<Memory
 OPS(factories) {
   op("new_empty_strided(Tensor self, SymInt[] size, SymInt[] stride, *, ScalarType? dtype=None, Layout? layout=None, "
      "Device? device=None, bool? pin_memory=None) -> Tensor")
-      .decompose([](const Tensor& self, const SymInts& size, const SymInts& stride, std::optional<Dtype> dtype,
-                    std::optional<Layout>, std::optional<Device> device,
-                    std::optional<bool>) { return empty_strided(size, stride, options_like(self, dtype, device)); });
+      .uninitialised()
+      .ignores("self")
+      .shape([](const Arguments& arguments) {
+        const Tensor& self = arguments.tensor("self");
+        TENON_CHECK(self.defined(), "[new_empty_strided] expected a tensor, got an undefined one");
+        const dispatch::Value &dtype = arguments["dtype"], &device = arguments["device"];
+        TensorMeta meta{arguments["size"].sym_ints(), arguments["stride"].sym_ints(),
+                        dtype.is_none() ? self.dtype() : dtype.dtype(),
+                        device.is_none() ? self.device() : device.device()};
+        TENON_CHECK(meta.sizes.size() == meta.strides.size(),
+                    "[new_empty_strided] expected a stride for each of {}, got {}", str(meta.sizes), str(meta.strides));
+        for (const SymInt& size : meta.sizes)
+          TENON_CHECK(may_be_size(size), "[new_empty_strided] expected sizes of at least 0, got {}", str(meta.sizes));
+        return std::vector{meta};
+      });
   op("randint_like(Tensor self, SymInt high, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
      "bool? "
      "pin_memory=None, MemoryFormat? memory_format=None) -> Tensor")
@@ -66,12 +79,14 @@ OPS(factories) {
         options.device = device;
         return randn(size, options);
       });
-  op("bernoulli_.float(Tensor(a!) self, float p=0.5, *, Generator? generator=None) -> Tensor(a!)")
+  // For the sake of its in-place form, which is ATen's.
+  op("bernoulli.float(Tensor self, float p=0.5, *, Generator? generator=None) -> Tensor")
       .decompose([](const Tensor& self, double p, Generator* generator) {
         refuse(generator, "bernoulli_");
         TENON_CHECK(self.defined(), "[bernoulli_] expected a tensor, got an undefined one");
-        return self.copy_(bernoulli(self, p));
-      });
+        return bernoulli(self, p);
+      })
+      .with_inplace();
 }
 
 }  // namespace tenon::ops
