@@ -17,19 +17,15 @@ Lane right(Lane x, Lane y) { return x.builder().binary(loop::OpCode::Shr, x, y);
 }  // namespace
 
 OPS(shifts) {
-  // Example: bitwise_left_shift(tensor({1, 2}), tensor({3, 4}));
   op("bitwise_left_shift.Tensor(Tensor self, Tensor other) -> Tensor")
       .pointwise(Promotion::Same, [](Lane x, Lane y) { return left(x, y); })
       .check(check_integers);
-  // Example: bitwise_left_shift(tensor({1, 2}), 3);
   op("bitwise_left_shift.Tensor_Scalar(Tensor self, Scalar other) -> Tensor")
       .pointwise(Promotion::Same, [](Lane x, Lane y) { return left(x, y); })
       .check(check_integers);
-  // Example: bitwise_right_shift(tensor({16, 32}), tensor({3, 4}));
   op("bitwise_right_shift.Tensor(Tensor self, Tensor other) -> Tensor")
       .pointwise(Promotion::Same, [](Lane x, Lane y) { return right(x, y); })
       .check(check_integers);
-  // Example: bitwise_right_shift(tensor({16, 32}), 3);
   op("bitwise_right_shift.Tensor_Scalar(Tensor self, Scalar other) -> Tensor")
       .pointwise(Promotion::Same, [](Lane x, Lane y) { return right(x, y); })
       .check(check_integers);
