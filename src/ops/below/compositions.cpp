@@ -3,6 +3,7 @@
 #include <tenon/sym/size_rules.h>
 
 #include <algorithm>
+#include <cmath>
 
 namespace tenon::ops {
 namespace {
@@ -19,8 +20,17 @@ Ints one_dim(const Tensor& self, int64_t dim, const char* op_name) {
   return {wrap_dim(dim, given(self, op_name).dim(), op_name)};
 }
 
+// Among integers a factor is one too.
+Scalar factor(const Scalar& number, Dtype dtype) {
+  if (is_floating(dtype) || !number.is_real()) return number;
+  const double whole = std::trunc(number.to_double());
+  TENON_CHECK(std::abs(whole) < 0x1p63, "[add*] expected a factor that fits 64 bits, got {}", whole);
+  return static_cast<int64_t>(whole);
+}
+
 // `beta` times what is there, and `alpha` times a product; with a beta of 0 nothing that is there counts.
-Tensor added(const Tensor& self, const Tensor& product, const Scalar& beta, const Scalar& alpha) {
+Tensor added(const Tensor& self, const Tensor& product, const Scalar& given_beta, const Scalar& given_alpha) {
+  const Scalar beta = factor(given_beta, product.dtype()), alpha = factor(given_alpha, product.dtype());
   Tensor scaled = alpha.to_double() == 1 ? product : product * alpha;
   if (beta.to_double() == 0) return scaled;
   return (beta.to_double() == 1 ? self : self * beta) + scaled;
