@@ -275,6 +275,11 @@ TEST(CommonTemplate, AllenaiLongformerBase_repro) {
   };
   Tensor result = check(function, {rand({48, 3, 512, 513})}, {.backward = false})[0];
   EXPECT_EQ(result.description(), "float32[4, 1024, 12, 513]");
+  // The window is a constant of the kernels, once.
+  const std::string text = kernels_of(of_list(function), {rand({48, 3, 512, 513})}, Dynamic::Off);
+  const size_t found = text.find("index [256]");
+  ASSERT_NE(found, std::string::npos) << text;
+  EXPECT_EQ(text.find("index [256]", found + 1), std::string::npos) << text;
   EXPECT_EQ(result[3][255][11][256].item<double>(), -std::numeric_limits<double>::infinity());
 }
 
