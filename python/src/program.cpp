@@ -43,6 +43,8 @@ class Recording {
 
 // Formats that we have no word for are strides, and those are brought to what the program says of the result.
 MemoryFormat memory_format_from_name(const std::string& name) {
+  if (name == "channels_last") return MemoryFormat::ChannelsLast;
+  if (name == "channels_last_3d") return MemoryFormat::ChannelsLast3d;
   return name == "contiguous_format" ? MemoryFormat::Contiguous : MemoryFormat::Preserve;
 }
 

@@ -122,7 +122,9 @@ dispatch::Values unwrap(std::span<const dispatch::Value> args) {
 // The outer tensor is a view too, so that aliases are known by their storage.
 Tensor outer_view(const ops::Row& row, const dispatch::Call& call, std::unique_ptr<FunctionalSlot> slot) {
   ops::Geometry geometry = row.view.geometry(ops::Arguments(call.op, call.args));
-  Tensor outer = core::make_view(call.args[0].tensor(), geometry.sizes, geometry.strides, geometry.offset);
+  const Tensor& self = call.args[0].tensor();
+  Tensor outer =
+      core::make_view(self, geometry.sizes, geometry.strides, geometry.offset, geometry.dtype.value_or(self.dtype()));
   outer.impl()->keys = outer.impl()->keys | KeySet{DispatchKey::Functionalize};
   outer.impl()->functional = std::move(slot);
   return outer;
@@ -131,6 +133,10 @@ Tensor outer_view(const ops::Row& row, const dispatch::Call& call, std::unique_p
 // Such a view looks into the whole, whatever led to the tensor that it was made of.
 void run_view_of_storage(const ops::Row& row, const FunctionalSlot& slot, dispatch::Call& call) {
   const Tensor& self = call.args[0].tensor();
+  TENON_CHECK_IMPLEMENTED(self.dtype() == slot.storage->value.dtype(),
+                          "[as_strided] expected a tensor of its memory's own dtype, got {} in memory of {}: clone() "
+                          "the view of another dtype first",
+                          self.description(), name(slot.storage->value.dtype()));
   Tensor whole = laid_out(slot.storage->value, slot.storage->strides);
   ops::Geometry geometry = row.view.geometry(ops::Arguments(call.op, call.args));
   SymInts size = geometry.sizes, stride = geometry.strides, sizes = whole.sym_sizes();

@@ -12,6 +12,11 @@ std::string Device::str() const {
   return "unknown";
 }
 
+std::string_view name(MemoryFormat format) {
+  constexpr std::string_view kNames[] = {"contiguous", "preserve", "channels_last", "channels_last_3d"};
+  return kNames[static_cast<size_t>(format)];
+}
+
 Device parse_device(std::string_view text) {
   if (text == "cpu") return kCPU;
   if (text == "meta") return kMeta;

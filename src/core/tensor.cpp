@@ -144,6 +144,37 @@ bool TensorBase::is_contiguous() const {
          std::any_of(sizes.begin(), sizes.end(), [](const SymInt& size) { return decide_or(size == 0, false); });
 }
 
+bool TensorBase::is_contiguous(MemoryFormat format) const {
+  TENON_CHECK(format != MemoryFormat::Preserve, "[is_contiguous] expected an order of dimensions, got preserve");
+  if (format == MemoryFormat::Contiguous) return is_contiguous();
+  if (dim() != (format == MemoryFormat::ChannelsLast ? 4 : 5)) return false;
+  SymInts sizes = sym_sizes(), strides = sym_strides();
+  SymInt expected = 1;
+  for (size_t at : core::dims_in(format, sizes.size(), "is_contiguous")) {
+    if (is_one(sizes[at])) continue;
+    if (!strides[at].same(expected) && !decide_or(strides[at] == expected, false) && !decide_or(sizes[at] == 1, false))
+      return false;
+    expected *= sizes[at];
+  }
+  return true;
+}
+
+// What could be either order is the usual one.
+MemoryFormat TensorBase::suggested_format() const {
+  const MemoryFormat last = dim() == 5 ? MemoryFormat::ChannelsLast3d : MemoryFormat::ChannelsLast;
+  if (dim() != 4 && dim() != 5) return MemoryFormat::Contiguous;
+  SymInts sizes = sym_sizes(), strides = sym_strides();
+  if (decide_or(strides[1] == 0, false)) return MemoryFormat::Contiguous;
+  SymInt least = 0;
+  for (size_t at : core::dims_in(last, sizes.size(), "suggested_format")) {
+    if (decide_or(sizes[at] == 0, false) || decide_or(strides[at] < least, true)) return MemoryFormat::Contiguous;
+    if (at == 0 && decide_or(least == strides[1], false)) return MemoryFormat::Contiguous;
+    least = strides[at];
+    if (decide_or(sizes[at] > 1, true)) least *= sizes[at];
+  }
+  return last;
+}
+
 int64_t TensorBase::version() const {
   const TensorImpl& impl = need(*this, "version");
   TENON_CHECK(impl.version, "[version] an inference tensor has no version");
@@ -205,6 +236,28 @@ SymInts contiguous_strides(std::span<const SymInt> sizes) {
     if (dim == 0) break;
     // A symbolic size is at least 2, or treated as such, so the maximum with 1 matters for plain zeros only.
     step *= !sizes[dim].is_symbolic() && sizes[dim].plain() == 0 ? SymInt(1) : sizes[dim];
+  }
+  return strides;
+}
+
+std::span<const size_t> dims_in(MemoryFormat format, size_t rank, std::string_view op_name) {
+  static constexpr size_t kImages[] = {1, 3, 2, 0}, kVolumes[] = {1, 4, 3, 2, 0};
+  const bool volumes = format == MemoryFormat::ChannelsLast3d;
+  TENON_ASSERT(volumes || format == MemoryFormat::ChannelsLast, "{} is no order of channels last", name(format));
+  TENON_CHECK(rank == (volumes ? 5 : 4), "[{}] expected a tensor of {} dimensions for the format {}, got one of {}",
+              op_name, volumes ? 5 : 4, name(format), rank);
+  return volumes ? std::span<const size_t>(kVolumes) : std::span<const size_t>(kImages);
+}
+
+SymInts strides_in(MemoryFormat format, std::span<const SymInt> sizes, std::string_view op_name) {
+  if (format == MemoryFormat::Contiguous) return contiguous_strides(sizes);
+  SymInts strides;
+  strides.resize(sizes.size());
+  SymInt step = 1;
+  for (size_t dim : dims_in(format, sizes.size(), op_name)) {
+    strides[dim] = step;
+    // The outermost size steps over nothing.
+    if (dim > 0) step *= !sizes[dim].is_symbolic() && sizes[dim].plain() == 0 ? SymInt(1) : sizes[dim];
   }
   return strides;
 }
@@ -289,9 +342,13 @@ void check_in_storage(const TensorImpl& view) {
 }  // namespace
 
 Tensor make_view(const Tensor& base, const SymInts& sizes, const SymInts& strides, const SymInt& offset) {
+  return make_view(base, sizes, strides, offset, base.dtype());
+}
+
+Tensor make_view(const Tensor& base, const SymInts& sizes, const SymInts& strides, const SymInt& offset, Dtype dtype) {
   auto impl = make_ref<TensorImpl>();
   impl->storage = base.impl()->storage;
-  impl->dtype = base.dtype();
+  impl->dtype = dtype;
   impl->device = base.device();
   impl->keys = base.impl()->keys - KeySet{DispatchKey::Functionalize};
   impl->version = base.impl()->version;

@@ -300,7 +300,7 @@ std::string Value::str() const {
     case Tag::Dtype: return std::string(tenon::name(dtype()));
     case Tag::Device: return device().str();
     case Tag::Layout: return "strided";
-    case Tag::MemoryFormat: return integer_ == 0 ? "contiguous" : "preserve";
+    case Tag::MemoryFormat: return std::string(tenon::name(memory_format()));
     case Tag::Generator: return "generator";
     case Tag::Ints:
     case Tag::SymInts: return tenon::str(sym_ints());

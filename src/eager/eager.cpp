@@ -106,7 +106,8 @@ void run_view(const ops::Row& row, dispatch::Call& call) {
   const Tensor& self = call.args[0].tensor();
   TENON_CHECK(self.defined(), "[{}] expected a tensor, got an undefined one", call.op.brief_name());
   ops::Geometry geometry = row.view.geometry({call.op, call.args});
-  call.results.push_back(core::make_view(self, geometry.sizes, geometry.strides, geometry.offset));
+  call.results.push_back(
+      core::make_view(self, geometry.sizes, geometry.strides, geometry.offset, geometry.dtype.value_or(self.dtype())));
 }
 
 void check_defined(const dispatch::Call& call) {

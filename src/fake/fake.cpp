@@ -78,7 +78,8 @@ void run_fake(dispatch::Call& call) {
     case ops::Kind::View: {
       const Tensor& self = call.args[0].tensor();
       ops::Geometry geometry = row->view.geometry(arguments);
-      call.results.push_back(core::make_view(self, geometry.sizes, geometry.strides, geometry.offset));
+      call.results.push_back(core::make_view(self, geometry.sizes, geometry.strides, geometry.offset,
+                                             geometry.dtype.value_or(self.dtype())));
       return;
     }
     case ops::Kind::Composite: row->decomposition(call); return;

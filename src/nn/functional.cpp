@@ -41,8 +41,9 @@ Tensor batch_norm(const Tensor& input, const Tensor& running_mean, const Tensor&
     for (int64_t dim = 2; dim < input.dim(); ++dim) dims.push_back(dim);
     // The running variance is of the population that the batch was drawn from: unbiased.
     Tensor variance = var(input.to(mean.dtype()), dims, 1);
-    running_mean.mul_(1 - options.momentum).add_(mean * options.momentum);
-    running_var.mul_(1 - options.momentum).add_(variance * options.momentum);
+    // One write to each, as PyTorch's: whoever watches their versions counts batches.
+    running_mean.copy_(running_mean * (1 - options.momentum) + mean * options.momentum);
+    running_var.copy_(running_var * (1 - options.momentum) + variance * options.momentum);
   }
   return result;
 }

@@ -197,20 +197,37 @@ std::string Module::str() const try {
   support::rethrow_named("str");
 }
 
-const Module& Module::to(Dtype dtype) const try {
+// Parameters and buffers are replaced by what `convert` gives for them, which is the same where nothing changes.
+void Module::convert_all(const std::function<Tensor(const Tensor&)>& convert) const {
   NoGrad off;
   std::map<const TensorImpl*, Tensor> made;  // tensors that are shared stay so
-  auto convert = [&](const Cell<Tensor>& cell) {
+  auto replace = [&](const Cell<Tensor>& cell) {
     Tensor tensor = cell.get();
-    if (!tensor.defined() || !tensor.is_floating_point() || tensor.dtype() == dtype) return;
+    if (!tensor.defined() || !tensor.is_floating_point()) return;
     Tensor& converted = made[tensor.impl()];
-    if (!converted.defined()) converted = tensor.detach().to(dtype).set_requires_grad(tensor.requires_grad());
-    cell.set(converted);
+    if (!converted.defined()) {
+      converted = convert(tensor.detach());
+      if (converted.is_same_storage(tensor)) return;
+      converted.set_requires_grad(tensor.requires_grad());
+    }
+    if (!converted.is_same_storage(tensor)) cell.set(converted);
   };
   each_module("", [&](const State& state) {
-    for (const auto& [name, cell] : state.parameters) convert(cell);
-    for (const auto& [name, cell] : state.buffers) convert(cell);
+    for (const auto& [name, cell] : state.parameters) replace(cell);
+    for (const auto& [name, cell] : state.buffers) replace(cell);
   });
+}
+
+const Module& Module::to(Dtype dtype) const try {
+  convert_all([&](const Tensor& tensor) { return tensor.to(dtype); });
+  return *this;
+} catch (...) {
+  support::rethrow_named("to");
+}
+
+const Module& Module::to(MemoryFormat format) const try {
+  const int64_t rank = format == MemoryFormat::ChannelsLast3d ? 5 : 4;
+  convert_all([&](const Tensor& tensor) { return tensor.dim() == rank ? tensor.contiguous(format) : tensor; });
   return *this;
 } catch (...) {
   support::rethrow_named("to");

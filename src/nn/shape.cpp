@@ -28,6 +28,9 @@ Ints reordered(int64_t rank, const Ints& order) {
   return dims;
 }
 
+// Images with the channels last give such images.
+Tensor in_order_of(const Tensor& images, const Tensor& result) { return contiguous(result, images.suggested_format()); }
+
 }  // namespace
 
 Tensor pixel_shuffle(const Tensor& input, int64_t r) {
@@ -36,8 +39,8 @@ Tensor pixel_shuffle(const Tensor& input, int64_t r) {
               "[pixel_shuffle] expected channels that {} times {} divides, got {}", r, r, input.description());
   SymInt channels = input.size(-3) / (r * r), rows = input.size(-2), columns = input.size(-1);
   Tensor parts = reshape(input, with(lead, {channels, r, r, rows, columns}));
-  return reshape(permute(parts, reordered(parts.dim(), {0, 3, 1, 4, 2})),
-                 with(lead, {channels, rows * r, columns * r}));
+  return in_order_of(input, reshape(permute(parts, reordered(parts.dim(), {0, 3, 1, 4, 2})),
+                                    with(lead, {channels, rows * r, columns * r})));
 }
 
 Tensor pixel_unshuffle(const Tensor& input, int64_t r) {
@@ -46,8 +49,8 @@ Tensor pixel_unshuffle(const Tensor& input, int64_t r) {
               "[pixel_unshuffle] expected rows and columns that {} divides, got {}", r, input.description());
   SymInt channels = input.size(-3), rows = input.size(-2) / r, columns = input.size(-1) / r;
   Tensor parts = reshape(input, with(lead, {channels, rows, r, columns, r}));
-  return reshape(permute(parts, reordered(parts.dim(), {0, 2, 4, 1, 3})),
-                 with(lead, {channels * r * r, rows, columns}));
+  return in_order_of(input, reshape(permute(parts, reordered(parts.dim(), {0, 2, 4, 1, 3})),
+                                    with(lead, {channels * r * r, rows, columns})));
 }
 
 Tensor channel_shuffle(const Tensor& input, int64_t groups) {

@@ -91,8 +91,13 @@ Written write_value(const std::string& name, const Value& value) {
     case Tag::Bool: return {"", fmt::format("dispatch::Value({})", value.boolean())};
     case Tag::Layout: return {"", "dispatch::Value(Layout::Strided)"};
     case Tag::MemoryFormat:
-      return {"", value.memory_format() == MemoryFormat::Preserve ? "dispatch::Value(MemoryFormat::Preserve)"
-                                                                  : "dispatch::Value(MemoryFormat::Contiguous)"};
+      switch (value.memory_format()) {
+        case MemoryFormat::Contiguous: return {"", "dispatch::Value(MemoryFormat::Contiguous)"};
+        case MemoryFormat::Preserve: return {"", "dispatch::Value(MemoryFormat::Preserve)"};
+        case MemoryFormat::ChannelsLast: return {"", "dispatch::Value(MemoryFormat::ChannelsLast)"};
+        case MemoryFormat::ChannelsLast3d: return {"", "dispatch::Value(MemoryFormat::ChannelsLast3d)"};
+      }
+      return {"", "dispatch::Value()"};
     default: return {"", "dispatch::Value()"};
   }
 }

@@ -72,6 +72,18 @@ OPS(aliases) {
   op("special_digamma(Tensor self) -> Tensor").decompose([](const Tensor& x) {
     return digamma(first(x, "special_digamma"));
   });
+  op("special_polygamma(int n, Tensor self) -> Tensor").decompose([](int64_t n, const Tensor& x) {
+    return polygamma(n, first(x, "special_polygamma"));
+  });
+  op("special_multigammaln(Tensor self, int p) -> Tensor").decompose([](const Tensor& x, int64_t p) {
+    return mvlgamma(first(x, "special_multigammaln"), p);
+  });
+  op("special_logit(Tensor self, float? eps=None) -> Tensor").decompose([](const Tensor& x, std::optional<double> eps) {
+    return logit(first(x, "special_logit"), eps);
+  });
+  op("special_round(Tensor self, *, int decimals=0) -> Tensor").decompose([](const Tensor& x, int64_t decimals) {
+    return round(first(x, "special_round"), decimals);
+  });
   op("special_psi(Tensor self) -> Tensor").decompose([](const Tensor& x) { return digamma(first(x, "special_psi")); });
   op("special_sinc(Tensor self) -> Tensor").decompose([](const Tensor& x) { return sinc(first(x, "special_sinc")); });
 }

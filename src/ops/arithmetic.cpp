@@ -139,7 +139,10 @@ OPS(division) {
         if (!mode) return div(self, other);
         TENON_CHECK(*mode == "floor" || *mode == "trunc",
                     "[div] expected a rounding mode of 'floor', 'trunc' or none, got '{}'", *mode);
-        return *mode == "floor" ? floor_divide(self, other) : _trunc_divide(self, other);
+        if (*mode == "floor") return floor_divide(self, other);
+        // The quotient of halves is a half before it is cut.
+        const bool halves = compute_dtype(self.dtype()) != self.dtype() && self.dtype() == other.dtype();
+        return halves ? trunc(div(self, other)) : _trunc_divide(self, other);
       });
   op("_trunc_divide(Tensor self, Tensor other) -> Tensor")
       .pointwise(Promotion::Same, [](Lane x, Lane y) { return truncated(x, y); })
@@ -202,6 +205,14 @@ OPS(bounds) {
   op("clamp_max(Tensor self, Scalar max) -> Tensor")
       .pointwise(Promotion::Same, [](Lane x, Lane high) { return minimum(x, high); })
       .grad("self", saves("self"), [](Grad& g) { return inside(g, g.saved("self") <= g.argument("max").scalar()); });
+  op("clamp_min.Tensor(Tensor self, Tensor min) -> Tensor")
+      .pointwise(Promotion::Same, [](Lane x, Lane low) { return maximum(x, low); })
+      .grad("self", saves("self", "min"), [](Grad& g) { return inside(g, g.saved("self") >= g.saved("min")); })
+      .grad("min", saves("self", "min"), [](Grad& g) { return inside(g, g.saved("self") < g.saved("min")); });
+  op("clamp_max.Tensor(Tensor self, Tensor max) -> Tensor")
+      .pointwise(Promotion::Same, [](Lane x, Lane high) { return minimum(x, high); })
+      .grad("self", saves("self", "max"), [](Grad& g) { return inside(g, g.saved("self") <= g.saved("max")); })
+      .grad("max", saves("self", "max"), [](Grad& g) { return inside(g, g.saved("self") > g.saved("max")); });
   // In the dtype of self, whatever the value is.
   op("masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor")
       .pointwise(Promotion::Self, [](Lane x, Lane mask, Lane value) { return select(mask != 0.0, value, x); })

@@ -34,11 +34,13 @@ Tensor scattered_by_mask(const Tensor& self, const Tensor& mask, const Tensor& s
   TENON_CHECK(defined(self, "masked_scatter").dtype() == defined(source, "masked_scatter").dtype(),
               "[masked_scatter] expected a source of the dtype of {}, got {}", self.description(),
               source.description());
-  Tensor places = expand(mask, self.sym_sizes());
-  if (decide_or(source.numel() == 0, false)) return clone(self);
+  const SymInts shapes[] = {self.sym_sizes(), mask.sym_sizes()};
+  const SymInts sizes = broadcast(shapes, "masked_scatter");
+  Tensor places = expand(mask, sizes);
+  if (decide_or(source.numel() == 0, false)) return clone(expand(self, sizes));
   Tensor numbers = cumsum(reshape(places, {-1}), 0) - 1;
   Tensor taken = index_select(reshape(source, {-1}), 0, clamp_min(numbers, 0));
-  return where(places, reshape(taken, self.sym_sizes()), self);
+  return where(places, reshape(taken, sizes), self);
 }
 
 Tensor squeezed(const Tensor& self, const Ints& dims) {

@@ -2,6 +2,7 @@
 // and windows that it does not take are matrix products over windows (im2col).
 //
 // A convolution is linear in its input and in its weight, so the gradients of each of the three are the other two.
+#include "ops/convolution.h"
 #include "support/checked.h"
 
 #include <tenon/kernels/convolution.h>
@@ -11,6 +12,31 @@
 #include <algorithm>
 
 namespace tenon::ops {
+
+SymInts positions_behind(const SymInts& output_padding, const SymInts& stride) {
+  SymInts pad;
+  bool any = false;
+  for (size_t dim = stride.size(); dim-- > 0;) {
+    SymInt behind =
+        decide_or(output_padding[dim] >= stride[dim], false) ? output_padding[dim] / stride[dim] : SymInt(0);
+    any |= !is_zero(behind);
+    pad.push_back(0);
+    pad.push_back(behind);
+  }
+  return any ? pad : SymInts{};
+}
+
+Tensor padded_behind(const Tensor& input, const SymInts& output_padding, const SymInts& stride) {
+  SymInts pad = positions_behind(output_padding, stride);
+  return pad.empty() ? input : constant_pad_nd(input, pad);
+}
+
+SymInts numbers_for(const SymInts& list, size_t dims, std::string_view what, std::string_view op_name) {
+  TENON_CHECK(list.size() == 1 || list.size() == dims, "[{}] expected a {} of 1 or {} numbers, got {}", op_name, what,
+              dims, str(list));
+  return list.size() == dims ? list : SymInts(dims, list[0]);
+}
+
 namespace {
 
 constexpr int64_t kFar = int64_t{1} << 31;
@@ -114,23 +140,8 @@ SymInts result_sizes(const Tensor& input, const Tensor& weight, const std::optio
                       : convolved_sizes(input.sym_sizes(), weight.sym_sizes(), c.windows, op_name);
 }
 
-// Whether the channels of images lie together in memory. What could be either order is not.
-bool is_channels_last(const Tensor& tensor) {
-  if (tensor.dim() != 4 && tensor.dim() != 5) return false;
-  SymInts sizes = tensor.sym_sizes(), strides = tensor.sym_strides();
-  if (decide_or(strides[1] == 0, false)) return false;
-  std::vector<size_t> order{1};
-  for (size_t dim = sizes.size(); dim-- > 2;) order.push_back(dim);
-  order.push_back(0);
-  SymInt least = 0;
-  for (size_t dim : order) {
-    if (decide_or(sizes[dim] == 0, false) || decide_or(strides[dim] < least, true)) return false;
-    if (dim == 0 && decide_or(least == strides[1], false)) return false;
-    least = strides[dim];
-    if (decide_or(sizes[dim] > 1, true)) least *= sizes[dim];
-  }
-  return true;
-}
+// Whether the channels of images lie together in memory.
+bool is_channels_last(const Tensor& tensor) { return tensor.suggested_format() != MemoryFormat::Contiguous; }
 
 // Results are laid out as images or weights are; float64 is always contiguous.
 TensorMeta laid_out(const SymInts& sizes, const Tensor& images, const Tensor& other) {
@@ -303,26 +314,6 @@ Tensor weight_gradient_by_products(const Tensor& grad, const Tensor& input, cons
   return view(sum(view(each, SymInts{input.size(0), m.groups, m.outer, m.inner}), 0), weight_size);
 }
 
-// How many elements lie behind the last that a transposed convolution's windows reach, in strides: positions of its
-// input that hold zeros would reach them.
-SymInts positions_behind(const SymInts& output_padding, const SymInts& stride) {
-  SymInts pad;
-  bool any = false;
-  for (size_t dim = stride.size(); dim-- > 0;) {
-    SymInt behind =
-        decide_or(output_padding[dim] >= stride[dim], false) ? output_padding[dim] / stride[dim] : SymInt(0);
-    any |= !is_zero(behind);
-    pad.push_back(0);
-    pad.push_back(behind);
-  }
-  return any ? pad : SymInts{};
-}
-
-Tensor padded_behind(const Tensor& input, const SymInts& output_padding, const SymInts& stride) {
-  SymInts pad = positions_behind(output_padding, stride);
-  return pad.empty() ? input : constant_pad_nd(input, pad);
-}
-
 Tensor convolution_in_parts(const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias,
                             const SymInts& stride, const SymInts& padding, const SymInts& dilation, bool transposed,
                             const SymInts& output_padding, const SymInt& groups) {
@@ -384,13 +375,6 @@ void check_gradient(const Tensor& result, const Tensor& other, const SymInts& in
   SymInts expected = convolved_sizes(input, weight, w, op_name), given = result.sym_sizes();
   for (size_t dim = 0; fits && dim < expected.size(); ++dim) fits = same_size(given[dim], expected[dim]);
   TENON_CHECK(fits, "[{}] expected a gradient of {}, got {}", op_name, str(expected), result.description());
-}
-
-// A list of one number for all dimensions, or of one for each.
-SymInts numbers_for(const SymInts& list, size_t dims, std::string_view what, std::string_view op_name) {
-  TENON_CHECK(list.size() == 1 || list.size() == dims, "[{}] expected a {} of 1 or {} numbers, got {}", op_name, what,
-              dims, str(list));
-  return list.size() == dims ? list : SymInts(dims, list[0]);
 }
 
 // `convolution`, of images with or without a batch.

@@ -48,9 +48,9 @@ Lane uniform(Element& e, Expr word, Dtype dtype) {
 
 // In the order in memory of the tensor that it is made like, unless another is asked for.
 Tensor laid_out_as(const Tensor& self, const Tensor& drawn, std::optional<MemoryFormat> format) {
-  bool plain = format && *format == MemoryFormat::Contiguous;
-  if (plain || self.is_contiguous()) return drawn;
-  return copy(empty_like(self, TensorOptions(drawn.dtype(), drawn.device())), drawn);
+  bool keeps = !format || *format == MemoryFormat::Preserve;
+  if (keeps ? self.is_contiguous() : *format == MemoryFormat::Contiguous) return drawn;
+  return copy(empty_like(self, TensorOptions(drawn.dtype(), drawn.device()), format), drawn);
 }
 
 std::vector<TensorMeta> arange_shape(const Arguments& arguments) {
@@ -176,7 +176,15 @@ OPS(factory) {
   op("empty.memory_format(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
      "bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor")
       .uninitialised()
-      .shape(sized_float);
+      .shape([](const Arguments& arguments) {
+        std::vector<TensorMeta> metas = sized_float(arguments);
+        const dispatch::Value& format = arguments["memory_format"];
+        TENON_CHECK(format.is_none() || format.memory_format() != MemoryFormat::Preserve,
+                    "[empty] expected an order of dimensions, got preserve: there is nothing to keep the order of");
+        if (std::optional<MemoryFormat> order = order_in(arguments))
+          metas[0].strides = core::strides_in(*order, metas[0].sizes.span(), "empty");
+        return metas;
+      });
   op("empty_strided(SymInt[] size, SymInt[] stride, *, ScalarType? dtype=None, Layout? layout=None, Device? "
      "device=None, "
      "bool? pin_memory=None) -> Tensor")
@@ -296,11 +304,10 @@ OPS(factory) {
       .shape([](const Arguments& arguments) {
         const Tensor& self = arguments.tensor("self");
         Dtype dtype = dtype_or(arguments, self.dtype());
-        const dispatch::Value& format = arguments["memory_format"];
-        if (!format.is_none() && format.memory_format() == MemoryFormat::Contiguous)
-          return std::vector{TensorMeta::contiguous(self.sym_sizes(), dtype, self.device())};
-        // Laid out as the result of a pointwise operator would be.
-        SymInts strides = pointwise_strides(self.sym_sizes(), {&self, 1});
+        std::optional<MemoryFormat> order = order_in(arguments);
+        // Without one, laid out as the result of a pointwise operator would be.
+        SymInts strides = order ? core::strides_in(*order, self.sym_sizes().span(), "empty_like")
+                                : pointwise_strides(self.sym_sizes(), {&self, 1});
         return std::vector{TensorMeta{self.sym_sizes(), std::move(strides), dtype, self.device()}};
       });
   op("zeros_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "

@@ -182,6 +182,17 @@ SymInts pointwise_strides(const SymInts& sizes, std::span<const Tensor> inputs, 
   return strides;
 }
 
+std::optional<MemoryFormat> order_in(const Arguments& arguments) {
+  if (!arguments.has("memory_format") || arguments["memory_format"].is_none()) return std::nullopt;
+  MemoryFormat format = arguments["memory_format"].memory_format();
+  return format == MemoryFormat::Preserve ? std::nullopt : std::optional(format);
+}
+
+TensorMeta TensorMeta::in_order_of(const Tensor& images, SymInts sizes, Dtype dtype) {
+  SymInts strides = core::strides_in(images.suggested_format(), sizes.span(), "empty");
+  return {std::move(sizes), std::move(strides), dtype, images.device()};
+}
+
 namespace {
 
 // By input: whether it is converted to the common dtype before anything else. Conditions and masks are not.
@@ -230,10 +241,9 @@ TensorMeta infer_pointwise(const Row& row, const Arguments& arguments) {
     if (!uniform) check_places_differ(arguments.op().brief_name(), own, strides);
     return {own, strides, dtypes.result, device};
   }
-  bool contiguous = arguments.has("memory_format") && !arguments["memory_format"].is_none() &&
-                    arguments["memory_format"].str() == "contiguous";
-  SymInts strides = contiguous ? core::contiguous_strides(sizes.span())
-                               : pointwise_strides(sizes, inputs, are_converted(row, arguments, dtypes, inputs));
+  std::optional<MemoryFormat> order = order_in(arguments);
+  SymInts strides = order ? core::strides_in(*order, sizes.span(), arguments.op().brief_name())
+                          : pointwise_strides(sizes, inputs, are_converted(row, arguments, dtypes, inputs));
   return {sizes, strides, dtypes.result, device};
 }
 

@@ -1,4 +1,6 @@
 // Functions of one and two numbers that look at signs, remainders and values that are no numbers.
+#include "ops/each_pair.h"
+
 #include <tenon/ops/table.h>
 
 #include <cmath>
@@ -239,6 +241,32 @@ OPS(numbers) {
               return where(logical_and(x == 0, y <= 0), zeros_like(slope), slope);
             })
       .grad("other", saves("self", "other"), [](Grad& g) { return g.grad() * (g.saved("self") / g.saved("other")); });
+  op("xlogy.Scalar_Self(Scalar self, Tensor other) -> Tensor").decompose([](const Scalar& x, const Tensor& y) {
+    return xlogy(beside(x, y), y);
+  });
+  op("xlogy.Scalar_Other(Tensor self, Scalar other) -> Tensor").decompose([](const Tensor& x, const Scalar& y) {
+    return xlogy(x, beside(y, x));
+  });
+  op("special_xlogy(Tensor self, Tensor other) -> Tensor").decompose([](const Tensor& x, const Tensor& y) {
+    return xlogy(defined(x, "special_xlogy"), defined(y, "special_xlogy"));
+  });
+  op("special_xlog1py(Tensor self, Tensor other) -> Tensor")
+      .pointwise(
+          Promotion::ToFloat,
+          [](Lane x, Lane y) { return select(isnan(y), nan_like(x), select(x == 0.0, number(x, 0), x * log1p(y))); })
+      .rounds_operands()
+      .no_inplace()
+      .grad("self", saves("self", "other"),
+            [](Grad& g) {
+              Tensor x = g.saved("self"), y = g.saved("other"), slope = g.grad() * log1p(y);
+              return where(logical_and(x == 0, y <= -1), zeros_like(slope), slope);
+            })
+      .grad("other", saves("self", "other"),
+            [](Grad& g) { return g.grad() * (g.saved("self") / (g.saved("other") + 1)); });
+  op("special_xlog1py.self_scalar(Scalar self, Tensor other) -> Tensor")
+      .decompose([](const Scalar& x, const Tensor& y) { return special_xlog1py(beside(x, y), y); });
+  op("special_xlog1py.other_scalar(Tensor self, Scalar other) -> Tensor")
+      .decompose([](const Tensor& x, const Scalar& y) { return special_xlog1py(x, beside(y, x)); });
   op("pow.Scalar(Scalar self, Tensor exponent) -> Tensor").decompose(power_of_number);
 }
 

@@ -24,10 +24,13 @@ std::vector<TensorMeta> adaptive_shape(const Arguments& arguments, size_t dims, 
                 op_name, self.description());
     size = wanted[dim];
   }
-  if (places) return with_places(self, sizes);
+  if (places && dims == 2) return with_places(self, sizes);
+  if (places)
+    return {TensorMeta::contiguous(sizes, self.dtype(), self.device()),
+            TensorMeta::contiguous(sizes, kInt64, self.device())};
   TENON_CHECK_IMPLEMENTED(is_floating(self.dtype()), "[{}] expected a floating point tensor, got {}", op_name,
                           self.description());
-  return {TensorMeta::contiguous(sizes, self.dtype(), self.device())};
+  return {TensorMeta::in_order_of(self, sizes, self.dtype())};
 }
 
 // Each gradient to the element that was the largest of its window.
@@ -117,8 +120,8 @@ OPS(average_pooling) {
         TENON_CHECK(is_floating(self.dtype()), "[avg_pool2d] expected a floating point tensor, got {}",
                     self.description());
         divisor_of(arguments);
-        return std::vector{TensorMeta::contiguous(slid_sizes(self.sym_sizes(), sliding_of(arguments, 2), "avg_pool2d"),
-                                                  self.dtype(), self.device())};
+        return std::vector{TensorMeta::in_order_of(
+            self, slid_sizes(self.sym_sizes(), sliding_of(arguments, 2), "avg_pool2d"), self.dtype())};
       })
       .grad("self", saves(), [](Grad& g) {
         const dispatch::Value& divisor = g.argument("divisor_override");

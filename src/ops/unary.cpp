@@ -13,6 +13,12 @@ void check_numbers(const Arguments& arguments) {
               self.description());
 }
 
+// Whether a conversion to this format leaves the tensor as it lies. As in PyTorch, what is in no order of channels last
+// is in the usual one.
+bool is_in_order(const Tensor& self, std::optional<MemoryFormat> format) {
+  return !format || *format == MemoryFormat::Preserve || *format == self.suggested_format();
+}
+
 }  // namespace
 
 OPS(unary) {
@@ -196,12 +202,13 @@ OPS(unary) {
      "memory_format=None) "
      "-> Tensor(a)")
       .decompose([](const Tensor& self, Dtype dtype, bool, bool copy, std::optional<MemoryFormat> format) {
-        if (self.dtype() == dtype && !copy) return self;
+        if (self.dtype() == dtype && !copy && is_in_order(self, format)) return self;
         return _to_copy(self, TensorOptions(dtype), false, format);
       });
   op("contiguous(Tensor(a) self, *, MemoryFormat memory_format=contiguous_format) -> Tensor(a)")
-      .decompose([](const Tensor& self, MemoryFormat) {
-        return self.is_contiguous() ? self : clone(self, MemoryFormat::Contiguous);
+      .decompose([](const Tensor& self, MemoryFormat format) {
+        TENON_CHECK(format != MemoryFormat::Preserve, "[contiguous] expected an order of dimensions, got preserve");
+        return self.is_contiguous(format) ? self : clone(self, format);
       });
 
   // Overwriting: the in-place forms are what people call.

@@ -579,7 +579,12 @@ OPS(view) {
           total += tensor.size(dim);
         }
         sizes[static_cast<size_t>(dim)] = total;
-        return std::vector{TensorMeta::contiguous(sizes, *dtype, first->device())};
+        // With the channels last where they are last in all pieces.
+        bool agree = std::all_of(tensors.begin(), tensors.end(), [&](const Tensor& tensor) {
+          return (tensor.dim() == 1 && first->dim() > 1) || tensor.suggested_format() == first->suggested_format();
+        });
+        return std::vector{agree ? TensorMeta::in_order_of(*first, sizes, *dtype)
+                                 : TensorMeta::contiguous(sizes, *dtype, first->device())};
       })
       .grad("tensors", saves(), [](Grad& g) {
         std::vector<Tensor> pieces;
@@ -614,7 +619,9 @@ OPS(view) {
       })
       .shape([](const Arguments& arguments) {
         const Tensor &self = arguments.tensor("self"), &index = arguments.tensor("index");
-        TENON_CHECK(index.dtype() == kInt64 || index.dtype() == kInt32,
+        // Of an empty index nobody reads the numbers.
+        TENON_CHECK(index.dtype() == kInt64 || index.dtype() == kInt32 ||
+                        (!is_floating(index.dtype()) && decide_or(index.numel() == 0, false)),
                     "[gather] expected an index of int64 or int32, got {}", index.description());
         TENON_CHECK(index.dim() == self.dim(), "[gather] expected an index of {} dimensions, got {}", self.dim(),
                     index.description());

@@ -93,8 +93,7 @@ Windows even(std::span<const int64_t> sizes, std::span<const int64_t> counts, si
 }
 
 std::vector<TensorMeta> with_places(const Tensor& self, const SymInts& sizes) {
-  return {TensorMeta::contiguous(sizes, self.dtype(), self.device()),
-          TensorMeta::contiguous(sizes, kInt64, self.device())};
+  return {TensorMeta::in_order_of(self, sizes, self.dtype()), TensorMeta::in_order_of(self, sizes, kInt64)};
 }
 
 int64_t divisor_of(const Arguments& arguments) {

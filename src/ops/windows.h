@@ -24,7 +24,7 @@ Windows sliding(std::span<const int64_t> sizes, std::span<const int64_t> counts,
                 bool count_padding = true);
 Windows even(std::span<const int64_t> sizes, std::span<const int64_t> counts, size_t dims);
 
-// Of the largest elements and their places.
+// Of the largest elements and their places, with the channels last where they are last in `self`.
 std::vector<TensorMeta> with_places(const Tensor& self, const SymInts& sizes);
 // What an average divides by instead of the size of its windows; 0 for that size.
 int64_t divisor_of(const Arguments& arguments);

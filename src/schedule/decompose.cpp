@@ -10,7 +10,7 @@ namespace {
 bool needs_parts(const dispatch::Call& call) {
   const ops::Row* row = ops::row_of(call.op);
   if (!row || !row->decomposition) return false;
-  if (row->kind == ops::Kind::Composite) return true;
+  if (row->kind == ops::Kind::Composite || row->kind == ops::Kind::View) return true;
   const auto& whole = row->kind == ops::Kind::Element ? row->element.whole : row->opaque.supports;
   return whole && !whole({call.op, call.args});
 }

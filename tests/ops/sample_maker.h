@@ -183,5 +183,6 @@ using Rules = std::map<std::string, Overrides (*)(Maker&)>;
 const Rules& special_rules();
 const Rules& overload_rules();
 const Rules& image_rules();  // by name and overload
+const Rules& below_rules();  // likewise
 
 }  // namespace tenon::test

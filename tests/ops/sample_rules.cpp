@@ -191,6 +191,45 @@ Overrides convolution_rule(Maker& m, size_t dims, bool transposed) {
   return rule;
 }
 
+// What a function of limited meaning takes: numbers that are brought into its range.
+Overrides within(Maker& m, Tensor (*bring)(const Tensor&)) {
+  keep_finite(m);
+  Tensor x = m.tensor(m.recipe.shape);
+  return {{"self", is_floating(m.recipe.dtype) ? bring(x).to(m.recipe.dtype) : x}};
+}
+
+// Six rows of five, in three bags, one of them empty.
+Overrides bag_rule(Maker& m) {
+  keep_finite(m);
+  if (!is_floating(m.recipe.dtype)) m.recipe.dtype = kFloat32;
+  return {{"weight", m.tensor({5, m.size(0, 3) + 7})},
+          {"indices", m.indices({6}, 5)},
+          {"offsets", m.numbers({3}, [](int64_t at) { return at == 0 ? 0 : 2; })},
+          {"mode", Value(int64_t{m.even() ? 0 : 1})}};
+}
+
+// Numbers for which Hurwitz' sums converge.
+Tensor beyond_two(Maker& m) {
+  keep_finite(m);
+  Tensor x = m.tensor(m.recipe.shape);
+  return m.recipe.dtype == kBool ? x : (tanh(x.to(kFloat64)) + 3).to(m.recipe.dtype);
+}
+
+Overrides shift_rule(Maker& m) {
+  if (is_floating(m.recipe.dtype) || m.recipe.dtype == kBool) m.recipe.dtype = kInt32;
+  return {{"self", m.tensor(m.recipe.shape)}};
+}
+
+// The dtype of as many bits that means something else by them.
+Overrides bits_rule(Maker& m) {
+  constexpr std::pair<Dtype, Dtype> kOther[] = {
+      {kBool, kUInt8},     {kUInt8, kInt8},    {kInt8, kUInt8},    {kInt16, kFloat16}, {kFloat16, kInt16},
+      {kBFloat16, kInt16}, {kInt32, kFloat32}, {kFloat32, kInt32}, {kInt64, kFloat64}, {kFloat64, kInt64}};
+  for (const auto& [dtype, other] : kOther)
+    if (dtype == m.recipe.dtype) return {{"dtype", Value(other)}};
+  return {};
+}
+
 // Two heads of queries, one or two of keys and values.
 Overrides attention_rule(Maker& m) {
   keep_finite(m);  // what becomes of infinite scores depends on the order of tiles
@@ -459,6 +498,13 @@ const Rules& special_rules() {
              {"source", m.tensor(shape)}};
        }},
       {"polygamma", [](Maker& m) { return Overrides{{"n", int64_t{m.recipe.variant % 3}}}; }},
+      {"special_polygamma", [](Maker& m) { return Overrides{{"n", int64_t{m.recipe.variant % 3}}}; }},
+      {"special_multigammaln",
+       [](Maker& m) {
+         Overrides rule = within(m, [](const Tensor& x) { return abs(x) + 2; });
+         rule.insert({"p", int64_t{1 + m.recipe.variant % 2}});
+         return rule;
+       }},
       {"mvlgamma", [](Maker& m) { return Overrides{{"p", int64_t{1 + m.recipe.variant % 2}}}; }},
       {"dist", [](Maker& m) { return Overrides{{"p", norm_order(m)}}; }},
       {"trace", [](Maker& m) { return Overrides{{"self", m.tensor({m.size(0, 3), m.size(1, 4)})}}; }},
@@ -751,6 +797,40 @@ const Rules& special_rules() {
          rule.insert({{"grad_output", m.tensor(c.result)}, {"input", m.tensor(c.input)}, {"weight_size", c.weight}});
          return rule;
        }},
+      {"convolution_backward",
+       [](Maker& m) {
+         const bool transposed = m.recipe.variant % 4 == 3;
+         keep_finite(m);
+         ConvolutionSample c(m, static_cast<size_t>(m.recipe.variant % 3 + 1), transposed);
+         Overrides rule = c.numbers();
+         rule.insert({{"grad_output", m.tensor(c.result)},
+                      {"input", m.tensor(c.input)},
+                      {"weight", m.tensor(c.weight)},
+                      {"bias_sizes", Ints{4}},
+                      {"transposed", transposed},
+                      {"output_padding", c.output_padding},
+                      {"output_mask", std::vector<bool>{true, true, true}}});
+         return rule;
+       }},
+      {"im2col",
+       [](Maker& m) {
+         return Overrides{{"self", m.tensor(image_shape(m))},
+                          {"kernel_size", Ints{2, 3}},
+                          {"dilation", Ints{1, 1}},
+                          {"padding", Ints{1, 0}},
+                          {"stride", Ints{1, m.even() ? 1 : 2}}};
+       }},
+      {"_embedding_bag", bag_rule},
+      {"_embedding_bag_forward_only", bag_rule},
+      {"new_empty_strided",
+       [](Maker& m) { return Overrides{{"stride", Ints(core::contiguous_strides(m.recipe.shape.span()))}}; }},
+      {"randint_like", [](Maker&) { return Overrides{{"low", int64_t{-2}}, {"high", int64_t{7}}}; }},
+      {"special_ndtri", [](Maker& m) { return within(m, [](const Tensor& x) { return sigmoid(x); }); }},
+      {"special_erfcx", [](Maker& m) { return within(m, [](const Tensor& x) { return tanh(x) * 2; }); }},
+      {"special_log_ndtr", [](Maker& m) { return within(m, [](const Tensor& x) { return tanh(x) * 2; }); }},
+      {"bitwise_left_shift", shift_rule},
+      {"bitwise_right_shift", shift_rule},
+      {"_bits_as", bits_rule},
       {"scaled_dot_product_attention", attention_rule},
       {"_scaled_dot_product_flash_attention_for_cpu", attention_rule},
       {"_scaled_dot_product_flash_attention_for_cpu_backward", attention_gradient_rule},
@@ -860,6 +940,11 @@ const Rules& special_rules() {
 const Rules& overload_rules() {
   static const Rules rules = {
       {"split.sizes", split_sizes_rule},
+      {"view.dtype", bits_rule},
+      {"special_zeta.", [](Maker& m) { return Overrides{{"self", beyond_two(m)}, {"other", beyond_two(m)}}; }},
+      {"special_zeta.self_scalar", [](Maker& m) { return Overrides{{"self", 2.5}, {"other", beyond_two(m)}}; }},
+      {"special_zeta.other_scalar", [](Maker& m) { return Overrides{{"self", beyond_two(m)}, {"other", 1.5}}; }},
+      {"repeat_interleave.Tensor", [](Maker& m) { return Overrides{{"repeats", m.indices({m.size(0, 3)}, 4)}}; }},
       {"round.decimals", [](Maker& m) { return Overrides{{"decimals", int64_t{m.recipe.variant % 4 - 1}}}; }},
       {"upsample_nearest2d.", upsample_rule},
       {"upsample_bilinear2d.", upsample_rule},

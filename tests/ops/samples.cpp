@@ -158,6 +158,8 @@ std::optional<Sample> make_sample(const ops::Row& row, const Recipe& recipe, std
     overrides = rule->second(maker);
   else if (rule = image_rules().find(row.schema.name + "." + row.schema.overload); rule != image_rules().end())
     overrides = rule->second(maker);
+  else if (rule = below_rules().find(row.schema.name + "." + row.schema.overload); rule != below_rules().end())
+    overrides = rule->second(maker);
   else if (rule = special_rules().find(row.schema.name); rule != special_rules().end())
     overrides = rule->second(maker);
   // A copy of a view takes what the view takes, and so does what becomes one.

@@ -174,6 +174,12 @@ inline dispatch::Value parse_value(const std::string& text, const schema::Type& 
     for (std::string word; std::getline(stream, word, ',');) numbers.push_back(std::strtod(word.c_str(), nullptr));
     return dispatch::Value(numbers).own();
   }
+  if (type.element[0].kind == Kind::Bool) {
+    std::vector<bool> flags;
+    std::istringstream stream(text.substr(1, text.size() - 2));
+    for (std::string word; std::getline(stream, word, ',');) flags.push_back(word == "True");
+    return dispatch::Value(flags).own();
+  }
   Ints numbers = parse_ints(std::string_view(text).substr(1, text.size() - 2));
   return dispatch::Value(numbers).own();
 }

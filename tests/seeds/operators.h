@@ -4,6 +4,7 @@
 
 #include "../unit/capture/testing.h"
 
+#include <tenon/dispatch/packet.h>
 #include <tenon/support/counters.h>
 
 #include <functional>
@@ -38,6 +39,15 @@ std::string kernels_of(const Function& function, const Tensors& inputs, Dynamic 
 
 // The same elements in memory of their own, with the same strides, also where elements share a place.
 Tensor copy_with_strides(const Tensor& tensor);
+
+// All results of an operator, by its name: of one that has no C++ function. Those that it does not give are left out.
+inline Tensors by_name(const char* name, std::initializer_list<dispatch::Value> arguments,
+                       std::initializer_list<dispatch::Keyword> keywords = {}) {
+  Tensors results;
+  for (const dispatch::Value& result : dispatch::call_by_name(name, arguments, keywords))
+    if (!result.is_none() && result.tensor().defined()) results.push_back(result.tensor());
+  return results;
+}
 
 inline void pack(Tensors& all, const Tensor& result) { all.push_back(result); }
 template <typename T>

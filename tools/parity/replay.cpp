@@ -113,6 +113,8 @@ Value read_value(const json& text, const schema::Type& given_type, const Data& d
   if (text.contains("layout")) return Value(Layout::Strided);
   const std::string format = text.at("memory_format");
   if (format == "preserve_format") return Value(MemoryFormat::Preserve);
+  if (format == "channels_last") return Value(MemoryFormat::ChannelsLast);
+  if (format == "channels_last_3d") return Value(MemoryFormat::ChannelsLast3d);
   TENON_CHECK_IMPLEMENTED(format == "contiguous_format", "[parity] there is no memory format {}", format);
   return Value(MemoryFormat::Contiguous);
 }

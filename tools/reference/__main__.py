@@ -11,7 +11,9 @@ import re
 import sys
 
 import below
+import compositions
 import factories
+import formats
 import images
 import indexing
 import moments
@@ -22,6 +24,7 @@ import rearrange
 import reductions
 import resampling
 import special
+import special_functions
 import views
 import windows
 from table import Table
@@ -31,7 +34,8 @@ FAMILIES = {"pointwise": pointwise, "reductions": reductions, "views": views, "f
             "products": products,
             "indexing": indexing, "rearrange": rearrange, "moments": moments, "images": images, "below": below,
             "special": special, "networks": networks, "windows": windows,
-            "resampling": resampling}
+            "resampling": resampling, "special_functions": special_functions,
+            "formats": formats, "compositions": compositions}
 # tests/ops/value_table_test.cpp looks at the properties of these instead.
 RANDOM = {"rand", "randn", "rand_like", "randn_like", "randint", "randint.low"}
 

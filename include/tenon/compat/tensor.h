@@ -92,7 +92,7 @@ class Tensor : public tenon::Tensor {
   Device device() const { return Base::device(); }
   Layout layout() const { return Layout::Strided; }
   DeprecatedTypeProperties type() const { return {scalar_type(), device()}; }
-  MemoryFormat suggest_memory_format(bool = false) const { return MemoryFormat::Contiguous; }
+  MemoryFormat suggest_memory_format(bool = false) const { return Base::suggested_format(); }
   TensorOptions options() const { return TensorOptions(scalar_type()).device(device()); }
   int64_t get_device() const { return device().index(); }
   bool is_cpu() const { return device().is_cpu(); }
@@ -102,7 +102,7 @@ class Tensor : public tenon::Tensor {
   bool is_quantized() const { return false; }
   bool is_complex() const { return false; }
   bool is_signed() const { return tenon::traits(Base::dtype()).is_signed; }
-  bool is_contiguous(MemoryFormat = MemoryFormat::Contiguous) const { return Base::is_contiguous(); }
+  bool is_contiguous(MemoryFormat format = MemoryFormat::Contiguous) const { return Base::is_contiguous(format); }
   bool is_same(const Tensor& other) const { return is(other); }
   bool is_alias_of(const Tensor& other) const { return is_same_storage(other); }
   bool has_storage() const { return defined(); }
@@ -213,7 +213,7 @@ class Tensor : public tenon::Tensor {
   Tensor to(const Tensor& other) const { return to(other.options()); }
   Tensor toType(ScalarType type) const { return to(type); }
   Tensor cpu() const { return to(Device(kCPU)); }
-  Tensor contiguous(MemoryFormat = MemoryFormat::Contiguous) const { return Base::contiguous(); }
+  Tensor contiguous(MemoryFormat format = MemoryFormat::Contiguous) const { return Base::contiguous(format); }
   void set_data(const Tensor& other) const { tenon::autograd::set_data(*this, other); }
   bool equal(const Tensor& other) const { return Base::equal(other); }
   bool allclose(const Tensor& other, double rtol = 1e-5, double atol = 1e-8, bool equal_nan = false) const {

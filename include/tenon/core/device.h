@@ -3,6 +3,8 @@
 //   Device second = parse_device("cuda:1");
 //   bool same = second == Device(DeviceType::CUDA, 1) && second.str() == "cuda:1";
 //   Tensor copy = x.t().clone(MemoryFormat::Contiguous);
+//   Tensor images = ones({2, 3, 8, 8}).contiguous(MemoryFormat::ChannelsLast);  // strides 192, 1, 24, 3
+//   std::string_view word = name(MemoryFormat::ChannelsLast);                   // "channels_last"
 #pragma once
 
 #include <cstdint>
@@ -30,6 +32,9 @@ constexpr Device kMeta{DeviceType::Meta};
 Device parse_device(std::string_view text);
 
 enum class Layout : uint8_t { Strided };
-enum class MemoryFormat : uint8_t { Contiguous, Preserve };
+// How a result lies in memory: row by row; as what it is made of does; with the channels of images (of four dimensions,
+// of five) side by side.
+enum class MemoryFormat : uint8_t { Contiguous, Preserve, ChannelsLast, ChannelsLast3d };
+std::string_view name(MemoryFormat format);
 
 }  // namespace tenon

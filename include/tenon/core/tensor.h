@@ -164,6 +164,8 @@ namespace core {
 Tensor allocate(std::span<const int64_t> sizes, std::span<const int64_t> strides, Dtype dtype, Device device);
 // A tensor that shares the storage and version of `base`. Sizes may be symbolic if `base` is fake.
 Tensor make_view(const Tensor& base, const SymInts& sizes, const SymInts& strides, const SymInt& offset);
+// The same, with its bits taken for elements of `dtype`; strides and offset count those.
+Tensor make_view(const Tensor& base, const SymInts& sizes, const SymInts& strides, const SymInt& offset, Dtype dtype);
 // A tensor with no data on a real device's behalf; keys must include Fake or Meta.
 Tensor make_without_data(const SymInts& sizes, const SymInts& strides, Dtype dtype, Device device, KeySet keys);
 }  // namespace core

@@ -156,6 +156,9 @@ class TensorBase {
   //   SymInts sizes = x.sym_sizes(), strides = x.sym_strides();
   //   SymInt offset = column.sym_storage_offset();
   //   bool plain = x.is_contiguous() && !x.has_symbolic_sizes();
+  //   Tensor images = zeros({2, 3, 8, 8}).contiguous(MemoryFormat::ChannelsLast);
+  //   bool last = images.is_contiguous(MemoryFormat::ChannelsLast) && !images.is_contiguous();
+  //   bool suggested = images.suggested_format() == MemoryFormat::ChannelsLast;
   int64_t dim() const;
   IntSpan sizes() const;
   IntSpan strides() const;
@@ -169,6 +172,10 @@ class TensorBase {
   bool has_symbolic_sizes() const { return given("has_symbolic_sizes").symbolic != nullptr; }
   // Answered without guards where possible.
   bool is_contiguous() const;
+  // Whether it is dense in this order of dimensions. (`Preserve` is no order.)
+  bool is_contiguous(MemoryFormat format) const;
+  // Which order its strides suggest for what is made of it: that of channels last, or the usual one.
+  MemoryFormat suggested_format() const;
   //   bool usual = x.dtype() == kFloat32 && x.device() == kCPU && x.is_floating_point() && !x.is_fake();
   //   int64_t bytes = x.numel().plain() * x.element_size();
   //   x.add_(1);
@@ -250,6 +257,10 @@ namespace core {
 // Sizes of a contiguous tensor to its strides.
 Ints contiguous_strides(std::span<const int64_t> sizes);
 SymInts contiguous_strides(std::span<const SymInt> sizes);
+// Dimensions of an order of channels last from the innermost out; an Error where there are not as many as it wants.
+std::span<const size_t> dims_in(MemoryFormat format, size_t rank, std::string_view op_name);
+// Strides of a dense tensor in this format, which says an order.
+SymInts strides_in(MemoryFormat format, std::span<const SymInt> sizes, std::string_view op_name);
 // An uninitialised tensor with these strides (the storage fits exactly).
 TensorBase allocate_base(std::span<const int64_t> sizes, std::span<const int64_t> strides, Dtype dtype, Device device);
 // The number of elements from the storage's start that these strides reach.

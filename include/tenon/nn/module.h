@@ -115,6 +115,11 @@ class Module {
   //   nn::Linear layer(3, 2);
   //   layer.to(kFloat64);
   const Module& to(Dtype dtype) const;
+  // Those of four dimensions (five for ChannelsLast3d) in another order in memory.
+  //
+  //   nn::Conv2d layer(3, 8, 3);
+  //   layer.to(MemoryFormat::ChannelsLast);
+  const Module& to(MemoryFormat format) const;
   // Whether the parameters are trained.
   //
   //   nn::Linear layer(3, 2);
@@ -268,6 +273,7 @@ class Module {
   void print(std::string& text, size_t indent) const;
   template <typename Visit>
   void each_module(const std::string& prefix, Visit&& visit) const;
+  void convert_all(const std::function<Tensor(const Tensor&)>& convert) const;
 
   std::shared_ptr<State> state_;
 };

@@ -30,6 +30,8 @@ struct TensorMeta {
   Device device;
   // A contiguous one.
   static TensorMeta contiguous(SymInts sizes, Dtype dtype, Device device);
+  // One of as many dimensions as `images`, with the channels last where they are last in these.
+  static TensorMeta in_order_of(const Tensor& images, SymInts sizes, Dtype dtype);
 };
 
 // How the dtypes of inputs become the dtype in which a pointwise row computes, and the dtype of its result.
@@ -103,6 +105,7 @@ class ViewIndex {
 struct Geometry {
   SymInts sizes, strides;
   SymInt offset;
+  std::optional<Dtype> dtype = std::nullopt;  // what the bits are taken for, if not for what `self` takes them
 };
 
 struct ViewRule {
@@ -175,7 +178,8 @@ struct Row final : dispatch::OperatorTraits {
   ElementRule element;
   ViewRule view;
   OpaqueRule opaque;
-  dispatch::KernelFunction decomposition;       // of a Composite, or beside an Opaque kernel or an Element
+  // Of a Composite; beside an Opaque kernel or an Element; of a View whose elements loops cannot address.
+  dispatch::KernelFunction decomposition;
   ShapeRule shape;                              // of Element and Opaque rows
   std::function<void(const Arguments&)> check;  // of Pointwise rows: refuses what broadcasting and promotion would take
   std::vector<GradRule> grads;
@@ -220,6 +224,9 @@ SymInts broadcast(std::span<const SymInts> shapes, std::string_view op_name);
 // `converted`: by input, whether it is converted to another dtype first.
 SymInts pointwise_strides(const SymInts& sizes, std::span<const Tensor> inputs,
                           const std::vector<bool>& converted = {});
+
+// The order of dimensions that the argument memory_format asks for; none where it is that of the inputs.
+std::optional<MemoryFormat> order_in(const Arguments& arguments);
 
 // Metadata of the outputs of a non-view, non-composite row.
 std::vector<TensorMeta> infer(const Row& row, const Arguments& arguments);

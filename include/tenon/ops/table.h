@@ -81,6 +81,12 @@ class RowBuilder {
     row_->view.of_storage = true;
     return std::move(*this);
   }
+  // Of a view that loops cannot address: the kernels of a graph read what this function gives instead.
+  template <typename F>
+  RowBuilder&& copied_in_kernels(F function) && {
+    row_->decomposition = dispatch::boxed(std::move(function));
+    return std::move(*this);
+  }
   RowBuilder&& captured_in_parts() && {
     row_->captured_in_parts = true;
     return std::move(*this);
@@ -113,6 +119,11 @@ class RowBuilder {
     row_->kind = Kind::Opaque;
     row_->opaque.make = std::move(make);
     return std::move(*this);
+  }
+  // What several rows have in common, as a function that says it of one.
+  template <typename F>
+  RowBuilder&& as(F&& say) && {
+    return say(std::move(*this));
   }
   RowBuilder&& check(std::function<void(const Arguments&)> refuse) && {
     row_->check = std::move(refuse);

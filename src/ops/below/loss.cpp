@@ -71,7 +71,8 @@ OPS(loss_parts) {
       });
   op("native_dropout_backward(Tensor grad_output, Tensor mask, float scale) -> Tensor")
       .decompose([](const Tensor& grad, const Tensor& mask, double scale) {
-        return (wide(grad) * (mask.to(compute_dtype(grad.dtype())) * scale)).to(grad.dtype());
+        Tensor real = is_floating(grad.dtype()) ? grad : grad.to(kFloat32);
+        return (wide(real) * (mask.to(compute_dtype(real.dtype())) * scale)).to(real.dtype());
       });
   op("_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor")
       .decompose([](const Tensor& grad, const Tensor& output, int64_t dim, Dtype input) {
@@ -89,14 +90,15 @@ OPS(loss_parts) {
         if (reduction == kMean) apart = apart / Scalar(self.numel());
         return apart.to(self.dtype());
       });
-  // The sum of the weights is what a mean divides by; without a reduction it is 0.
+  // The sum of the weights is what a mean divides by; without a reduction it is 0, but, as in PyTorch, of one sample
+  // alone.
   op("nll_loss_forward(Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index) -> (Tensor "
      "output, Tensor total_weight)")
       .decompose([](const Tensor& self, const Tensor& target, const std::optional<Tensor>& weight, int64_t reduction,
                     const SymInt& ignore_index) {
         Samples s(self, target, "nll_loss_forward");
         Tensor total = zeros(SymInts{}, TensorOptions(self.dtype(), self.device()));
-        if (reduction != kNone) total = sum(sample_weights(s, weight, ignore_index));
+        if (reduction != kNone || self.dim() == 1) total = sum(sample_weights(s, weight, ignore_index));
         return std::tuple(nll_loss(self, target, weight, reduction, ignore_index), total);
       })
       .grad("self", saves("target", "weight", "total_weight"),

@@ -182,7 +182,8 @@ OPS(fractional_pooling) {
               sizes[lead + dim].str());
           sizes[lead + dim] = wanted[dim];
         }
-        return with_places(self, sizes);
+        return std::vector{TensorMeta::contiguous(sizes, self.dtype(), self.device()),
+                           TensorMeta::contiguous(sizes, kInt64, self.device())};
       })
       .grad("self", saves("indices"),
             [](Grad& g) {
