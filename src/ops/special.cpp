@@ -131,7 +131,6 @@ OPS(special) {
       .grad("self", saves("self"),
             [](Grad& g) { return g.grad() * polygamma(g.argument("n").integer() + 1, g.saved("self")); });
   op("mvlgamma(Tensor self, int p) -> Tensor").decompose(log_multigamma);
-  // Example: igamma(x.abs() + 0.5, x.abs());
   op("igamma(Tensor self, Tensor other) -> Tensor")
       .kernel([](const Arguments& arguments, std::span<Tensor> outputs) {
         kernels::incomplete_gamma(arguments.tensor("self"), arguments.tensor("other"), false, outputs[0]);
@@ -140,7 +139,6 @@ OPS(special) {
       .with_inplace()
       .grad_not_implemented("self", "igamma: input")
       .grad("other", saves("self", "other"), incomplete_gamma_slope);
-  // Example: igammac(x.abs() + 0.5, x.abs());
   op("igammac(Tensor self, Tensor other) -> Tensor")
       .kernel([](const Arguments& arguments, std::span<Tensor> outputs) {
         kernels::incomplete_gamma(arguments.tensor("self"), arguments.tensor("other"), true, outputs[0]);

@@ -174,7 +174,6 @@ TEST(CommonTemplate, randn_generator) {
 
 // torch.special, function by function; gammainc is igamma, multigammaln mvlgamma and so on.
 TEST(CommonTemplate, pointwise) {
-  if (!dispatch::find_operator_or_null("aten::igamma")) GTEST_SKIP() << "the incomplete gamma functions have no row";
   const Check how{.rtol = 1e-4, .atol = 1e-4};
   Tensor x = rand({8, 8}) + 1, y = rand({8, 8}) + 1;
   for (const char* name : {"airy_ai",
@@ -222,7 +221,12 @@ TEST(CommonTemplate, pointwise) {
   for (const char* full :
        {"aten::igamma", "aten::igammac", "aten::special_xlogy", "aten::special_xlog1py", "aten::special_zeta"}) {
     SCOPED_TRACE(full);
-    check([&](Tensor a, Tensor b) { return by_name(full, {Value(a), Value(b)}); }, {x, y}, how);
+    // (The derivative by the parameter of gamma's integral is not implemented, nor is it in PyTorch.)
+    const bool in_part = std::string_view(full).starts_with("aten::igamma");
+    Check both = how;
+    both.backward = !in_part;
+    check([&](Tensor a, Tensor b) { return by_name(full, {Value(a), Value(b)}); }, {x, y}, both);
+    if (in_part) check([&](Tensor b) { return by_name(full, {Value(x), Value(b)}); }, {y}, how);
   }
   check([](Tensor a) { return by_name("aten::special_multigammaln", {Value(a), Value(2)}); }, {x}, how);
   check([](Tensor a) { return by_name("aten::special_polygamma", {Value(1), Value(a)}); }, {x * 4}, how);

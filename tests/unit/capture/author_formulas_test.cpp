@@ -21,16 +21,27 @@ using ::testing::HasSubstr;
 using testing::values;
 using Tensors = std::vector<Tensor>;
 
-Cell<Tensor> weight(full({2}, 3.0), "weight");
-Tensor bare = full({2}, 5.0);
+// Made when they are first asked for: other tests look at what a process does before its first kernel.
+const Cell<Tensor>& weight() {
+  static const Cell<Tensor> made(full({2}, 3.0), "weight");
+  return made;
+}
+Tensor& bare() {
+  static Tensor made = full({2}, 5.0);
+  return made;
+}
+Tensor& walks() {
+  static Tensor made = zeros({});
+  return made;
+}
 
 struct ReadsCell : Function<ReadsCell> {
   static Tensor forward(AutogradContext*, const Tensor& x) { return x.clone(); }
-  static Tensors backward(AutogradContext*, Tensors gradients) { return {gradients[0] * weight.get()}; }
+  static Tensors backward(AutogradContext*, Tensors gradients) { return {gradients[0] * weight().get()}; }
 };
 struct ReadsBare : Function<ReadsBare> {
   static Tensor forward(AutogradContext*, const Tensor& x) { return x.clone(); }
-  static Tensors backward(AutogradContext*, Tensors gradients) { return {gradients[0] * bare.view({2})}; }
+  static Tensors backward(AutogradContext*, Tensors gradients) { return {gradients[0] * bare().view({2})}; }
 };
 // A number of forward's, and a product with a matrix that is outside, differentiated inside.
 struct Implicit : Function<Implicit> {
@@ -42,16 +53,15 @@ struct Implicit : Function<Implicit> {
   static Tensors backward(AutogradContext* context, Tensors gradients) {
     autograd::EnableGrad on;
     Tensor z = context->get_saved_variables()[0].detach().set_requires_grad();
-    const Tensor roots[] = {(z * weight.get()).square()}, inputs[] = {z}, given[] = {gradients[0]};
+    const Tensor roots[] = {(z * weight().get()).square()}, inputs[] = {z}, given[] = {gradients[0]};
     return {autograd::grad(roots, inputs, given)[0] * context->saved_data["rows"].sym_int()};
   }
 };
 // It writes to what is outside.
 struct Counts : Function<Counts> {
-  static inline Tensor walks = zeros({});
   static Tensor forward(AutogradContext*, const Tensor& x) { return x * 1; }
   static Tensors backward(AutogradContext*, Tensors gradients) {
-    walks.add_(1);
+    walks().add_(1);
     return {gradients[0] * 2};
   }
 };
@@ -84,13 +94,13 @@ void expect_eager(F function) {
   for (const char* backend : testing::kBackends) {
     auto compiled = compile(function, {.backend = backend});
     for (int call = 0; call < 4; ++call) {
-      weight.set(full({2}, 3.0 + call));
-      bare = full({2}, 5.0 - call);
+      weight().set(full({2}, 3.0 + call));
+      bare() = full({2}, 5.0 - call);
       Tensor x = randn({2 + call / 2, 2}).set_requires_grad(), y = x.detach().clone().set_requires_grad();
       Tensor found = compiled(x), expected = function(y);
       EXPECT_TRUE(allclose(found, expected, 1e-6, 1e-6)) << backend << " " << call;
       // What is read is what is there when backward runs.
-      weight.get().detach().mul_(2);
+      weight().get().detach().mul_(2);
       found.sum().backward();
       expected.sum().backward();
       EXPECT_TRUE(allclose(x.grad(), y.grad(), 1e-6, 1e-6)) << backend << " " << call;
@@ -146,16 +156,16 @@ TEST(AuthorFormulas, throw_when_backward_runs) {
 TEST(AuthorFormulas, write_to_what_is_outside) {
   for (const char* backend : testing::kBackends) {
     auto f = compile([](Tensor x) { return Counts::apply(x + 1).sum(); }, {.backend = backend});
-    Counts::walks.zero_();
+    walks().zero_();
     for (int call = 0; call < 3; ++call) f(ones({2}).set_requires_grad()).backward();
-    EXPECT_EQ(values(Counts::walks)[0], 3) << backend;
+    EXPECT_EQ(values(walks())[0], 3) << backend;
   }
 }
 
 TEST(AuthorFormulas, of_custom_operators) {
   auto op = custom_op("outside_formulas::twice", [](const Tensor& x) { return x * 2; });
   op.register_fake([](const Tensor& x) { return empty_like(x); });
-  op.register_autograd([](AutogradContext&, const Tensor& gradient) { return gradient * weight.get(); });
+  op.register_autograd([](AutogradContext&, const Tensor& gradient) { return gradient * weight().get(); });
   expect_eager([&](Tensor x) { return op(x.sin()).tanh(); });
 }
 
@@ -164,7 +174,7 @@ TEST(AuthorFormulas, second_derivatives) {
   for (const char* backend : testing::kBackends) {
     auto f = compile(function, {.backend = backend});
     for (int call = 0; call < 2; ++call) {
-      weight.set(full({2}, 3.0 + call));
+      weight().set(full({2}, 3.0 + call));
       auto second = [&](const auto& of) {
         Tensor x = full({2}, 1.5).set_requires_grad();
         Tensor first = grad({of(x)}, {x}, {}, true, true)[0];
