@@ -139,7 +139,7 @@ class Networks(BackendTest):
 
     def test_images(self):
         report = self.train(Images, lambda step: (torch.randn(3, 3, 16, 16), torch.randint(4, (3,))))
-        self.assertEqual({call.op for call in report.foreign}, {"aten::convolution_backward"})
+        self.assertEqual({call.op for call in report.foreign}, set())
 
     def test_images_in_inference(self):
         model = Images().eval()
