@@ -100,6 +100,11 @@ std::optional<std::string> read_entry(const std::string& path, const char** prob
     if (errno != ENOENT) *problem = std::strerror(errno);
     return std::nullopt;
   }
+  // Also where there is no memory for its content.
+  struct Closes {
+    int file;
+    ~Closes() { close(file); }
+  } closes{file};
   std::optional<std::string> content;
   struct stat about;
   if (fstat(file, &about) != 0)
@@ -117,7 +122,6 @@ std::optional<std::string> read_entry(const std::string& path, const char** prob
     if (count <= 0) content->resize(at);
     if (count > 0) at += static_cast<size_t>(count);
   }
-  close(file);
   return content;
 }
 
@@ -177,7 +181,7 @@ std::string entry_path(const std::string& key) {
   return folder.empty() ? "" : folder + "/" + fingerprint(key).hex() + ".tenon";
 }
 
-std::optional<std::string> load_object(const std::string& key) {
+std::optional<std::string> load_object(const std::string& key) try {
   const std::string path = entry_path(key);
   if (path.empty()) return std::nullopt;
   const char* problem = nullptr;
@@ -196,9 +200,11 @@ std::optional<std::string> load_object(const std::string& key) {
     warn_once("object cache entry", fmt::format("the object cache entry {} is {}: it is made again", path, problem));
   }
   return object;
+} catch (...) {
+  support::rethrow_named("load_object");
 }
 
-void store_object(const std::string& key, const std::string& object) {
+void store_object(const std::string& key, const std::string& object) try {
   const std::string path = entry_path(key);
   if (path.empty()) return;
   const std::string_view version = kVersion;
@@ -224,6 +230,8 @@ void store_object(const std::string& key, const std::string& object) {
   }
   if (sum.low % std::max<uint64_t>(1, static_cast<uint64_t>(limit) / 256) < entry.size())
     trim_cache(cache_folder(), limit);
+} catch (...) {
+  support::rethrow_named("store_object");  // folders are read by the standard library
 }
 
 }  // namespace tenon::codegen
