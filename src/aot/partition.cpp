@@ -8,6 +8,7 @@
 #include <tenon/ops/row.h>
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <set>
 
@@ -46,6 +47,7 @@ class Partitioner {
 
   Partition run() {
     find_backward_part();
+    find_restricted();
     choose_saved();
     Partition result;
     result.saved = saved_;
@@ -118,6 +120,57 @@ class Partitioner {
     }
   }
 
+  // What the caller holds, eager keeps it for some tangents and our backward for others too, may be changed before the
+  // gradients of those others are computed: for them it is not read.
+  void find_restricted() {
+    std::map<ValueId, const std::vector<int32_t>*> partly;  // by memory: the tangents that eager keeps it for
+    auto note = [&](const graph::Argument& argument, const std::vector<int32_t>& needed_by) {
+      if (!needed_by.empty() && needed_by.size() < joint_.tangents.size())
+        graph::each_reference(argument, [&](ValueId id) { partly.emplace(memory_of(id), &needed_by); });
+    };
+    for (size_t at = 0; at < joint_.primals_needed_by.size(); ++at)
+      if (!joint_.leaves[at]) note(graph_.inputs[at], joint_.primals_needed_by[at]);
+    for (size_t at = joint_.mutated.size(); at < joint_.needed_by.size(); ++at)
+      note(graph_.outputs[at], joint_.needed_by[at]);
+    if (partly.empty()) return;
+    std::vector<std::set<int32_t>> tangents = tangents_by_value();
+    for (const Node& node : graph_.nodes) {
+      if (node.outputs.empty() || backward_[static_cast<size_t>(node.outputs[0])]) continue;
+      graph::each_reference(node, [&](ValueId id) {
+        auto found = partly.find(memory_of(id));
+        if (found == partly.end()) return;
+        for (ValueId result : node.outputs) {
+          const std::set<int32_t>& used_for = tangents[static_cast<size_t>(result)];
+          if (memory_of(result) != memory_of(id) &&
+              !std::includes(found->second->begin(), found->second->end(), used_for.begin(), used_for.end()))
+            restricted_.insert(result);
+        }
+      });
+    }
+  }
+
+  // By value: the tangents whose gradients are computed from it; by value of backward, those that it depends on.
+  std::vector<std::set<int32_t>> tangents_by_value() const {
+    std::vector<std::set<int32_t>> tangents(graph_.values.size());
+    auto of = [&](ValueId id) -> std::set<int32_t>& { return tangents[static_cast<size_t>(id)]; };
+    for (size_t at = joint_.primals; at < graph_.inputs.size(); ++at)
+      of(graph_.inputs[at]) = {static_cast<int32_t>(at - joint_.primals)};
+    auto is_backward = [&](const Node& node) {
+      return !node.outputs.empty() && backward_[static_cast<size_t>(node.outputs[0])];
+    };
+    for (const Node& node : graph_.nodes)
+      if (is_backward(node))
+        graph::each_reference(node, [&](ValueId id) {
+          for (ValueId result : node.outputs) of(result).insert(of(id).begin(), of(id).end());
+        });
+    for (auto node = graph_.nodes.rbegin(); node != graph_.nodes.rend(); ++node)
+      graph::each_reference(*node, [&](ValueId id) {
+        if (!backward_[static_cast<size_t>(id)])
+          for (ValueId result : node->outputs) of(id).insert(of(result).begin(), of(result).end());
+      });
+    return tangents;
+  }
+
   static constexpr int64_t kLastResort = int64_t{1} << 40;
 
   // A cost: larger than any memory is as good as larger still.
@@ -146,7 +199,7 @@ class Partitioner {
     auto at = static_cast<size_t>(std::find(graph_.inputs.begin(), graph_.inputs.end(), id) - graph_.inputs.begin());
     if (std::find(joint_.mutated.begin(), joint_.mutated.end(), static_cast<int32_t>(at)) != joint_.mutated.end())
       return 4 * bytes(id);
-    return at < joint_.kept.size() && !joint_.kept[at] ? kLastResort : bytes(id);
+    return at < joint_.leaves.size() && !joint_.leaves[at] && !joint_.kept_by_eager[at] ? kLastResort : bytes(id);
   }
 
   // Of values that are as large, one that forward computes for its own sake is better than one made for backward alone.
@@ -182,7 +235,8 @@ class Partitioner {
     for (ValueId id = 0; id < static_cast<ValueId>(count); ++id) {
       if (backward_[static_cast<size_t>(id)]) continue;
       bool input = producer_[static_cast<size_t>(id)] < 0;
-      bool from_forward = input || !is_cheap(graph_.nodes[static_cast<size_t>(producer_[static_cast<size_t>(id)])]);
+      bool from_forward = input || restricted_.contains(id) ||
+                          !is_cheap(graph_.nodes[static_cast<size_t>(producer_[static_cast<size_t>(id)])]);
       if (from_forward) network.add_edge(source, in(id), FlowNetwork::kUnlimited);
       network.add_edge(in(id), out(id), cost_of_saving(id, in_forward[static_cast<size_t>(id)]));
     }
@@ -195,7 +249,8 @@ class Partitioner {
         if (is_backward)
           reaches(id);
         else if (is_cheap(node))
-          for (ValueId result : node.outputs) network.add_edge(out(id), in(result), FlowNetwork::kUnlimited);
+          for (ValueId result : node.outputs)
+            if (!restricted_.contains(result)) network.add_edge(out(id), in(result), FlowNetwork::kUnlimited);
       });
     }
     for (size_t at = joint_.forward_outputs; at < graph_.outputs.size(); ++at)
@@ -262,6 +317,7 @@ class Partitioner {
   std::vector<ValueId> memory_;         // by value: `memory_of`
   std::vector<bool> backward_;          // by value
   std::vector<bool> exposed_;           // by value: the caller gets its memory
+  std::set<ValueId> restricted_;        // values that backward does not compute again
   std::set<int32_t> backward_symbols_;  // unbacked symbols that the backward part binds
   std::vector<ValueId> saved_;
 };

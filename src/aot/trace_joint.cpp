@@ -87,9 +87,8 @@ class JointTracer {
 
   Tensor add_input(const Tensor& inner, std::string name, bool requires_grad, bool leaf) {
     recorder_.add_input(inner, std::move(name), inner);
-    joint_.kept.push_back(requires_grad && leaf);
+    joint_.leaves.push_back(requires_grad && leaf);
     joint_.kept_by_eager.push_back(false);
-    kept_as_leaves_.push_back(requires_grad && leaf);
     Tensor outer = to_functional(inner);
     leaves_.push_back(outer);
     origins_.emplace_back();
@@ -137,11 +136,11 @@ class JointTracer {
       });
       saved_.push_back({slot->storage, slot->storage->generation, recorder_.find(from_functional(tensor))});
       for (size_t at = 0; slot->storage->generation == 0 && at < primals_.size(); ++at)
-        if (functional_slot(primals_[at])->storage == slot->storage) joint_.kept[at] = joint_.kept_by_eager[at] = true;
+        if (functional_slot(primals_[at])->storage == slot->storage) joint_.kept_by_eager[at] = true;
       for (size_t at = 0; slot->storage->generation == 0 && at < met_.size(); ++at)
         if (functional_slot(met_[at].stand_in)->storage == slot->storage) {
           size_t input = captured_.inputs.size() + program_.hoisted.size() + at;
-          joint_.kept[input] = joint_.kept_by_eager[input] = true;
+          joint_.kept_by_eager[input] = true;
         }
     }
     kept.value = to_functional(from_functional(tensor));
@@ -537,7 +536,6 @@ class JointTracer {
         joint_.primals_needed_by[at] = needed_by(graph.inputs[at], functional_slot(primals_[at])->storage, 0);
         // What is kept for something that nobody needs goes with that.
         joint_.kept_by_eager[at] = !joint_.primals_needed_by[at].empty();
-        joint_.kept[at] = joint_.kept_by_eager[at] || kept_as_leaves_[at];
       }
   }
 
@@ -577,7 +575,6 @@ class JointTracer {
   graph::Recorder recorder_;
   std::vector<Tensor> leaves_, primals_;      // functional tensors by input: the leaf, and what the graph works on
   std::vector<Ref<autograd::Node>> origins_;  // by input: the history that its stand-in began with
-  std::vector<bool> kept_as_leaves_;          // by input
   std::vector<Tensor> forward_;               // functional tensors by forward output
   struct Met {
     Tensor stand_in;

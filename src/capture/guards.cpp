@@ -83,6 +83,8 @@ Guards::Guards(Session& session, const Progress& from, const Frame* root)
       closure->rebinds = ClosureTensor::kNotWatched;
     tensors_.push_back({real.dtype(), real.device(), real.dim(), real.requires_grad(), session.names[at]});
   }
+  for (SameTensor& fact : same_tensors_)
+    if (auto* closure = std::get_if<ClosureTensor>(&fact.what)) closure->rebinds = ClosureTensor::kNotWatched;
   all_names_ = session.names;
   set_sizes(session, from);
 }
@@ -224,8 +226,8 @@ bool Guards::holds(const SameTensor& fact, const Frame& frame) const {
     const auto* content = std::get_if<Tensor>(&(*cell)->content);
     return content && content->is(input);
   }
-  const auto& closure = std::get<WeakRef<TensorImpl>>(fact.what);
-  return !closure.expired() && closure.address() == input.impl();
+  const auto& closure = std::get<ClosureTensor>(fact.what);
+  return !closure.tensor.expired() && closure.tensor.address() == input.impl() && !closure.rebound(*input.impl());
 }
 
 bool Guards::check(Frame& frame) const {
@@ -259,22 +261,34 @@ void Guards::settle_closures(const Session& session, bool watch) {
       closure->literal = real;
     if (closure) closure->rebinds = watch ? real.impl()->rebinds.load() : ClosureTensor::kNotWatched;
   }
+  for (SameTensor& fact : same_tensors_)
+    if (auto* closure = std::get_if<ClosureTensor>(&fact.what))
+      if (Ref<TensorImpl> alive = closure->tensor.lock(); alive && watch) closure->rebinds = alive->rebinds.load();
+}
+
+template <typename Visit>
+void Guards::each_closure(const Visit& visit) const {
+  for (const InputSource& source : sources_)
+    if (const auto* closure = std::get_if<ClosureTensor>(&source)) visit(*closure);
+  for (const SameTensor& fact : same_tensors_)
+    if (const auto* closure = std::get_if<ClosureTensor>(&fact.what)) visit(*closure);
 }
 
 std::optional<CallSite> Guards::rebound_closure() const {
-  for (const InputSource& source : sources_)
-    if (const auto* closure = std::get_if<ClosureTensor>(&source))
-      if (Ref<TensorImpl> alive = closure->tensor.lock(); alive && closure->rebound(*alive)) return closure->site;
-  return std::nullopt;
+  std::optional<CallSite> site;
+  each_closure([&](const ClosureTensor& closure) {
+    if (Ref<TensorImpl> alive = closure.tensor.lock(); !site && alive && closure.rebound(*alive)) site = closure.site;
+  });
+  return site;
 }
 
 bool Guards::lost_closure() const {
-  for (const InputSource& source : sources_)
-    if (const auto* closure = std::get_if<ClosureTensor>(&source)) {
-      Ref<TensorImpl> alive = closure->tensor.lock();
-      if (!alive || closure->rebound(*alive)) return true;
-    }
-  return false;
+  bool lost = false;
+  each_closure([&](const ClosureTensor& closure) {
+    Ref<TensorImpl> alive = closure.tensor.lock();
+    lost |= !alive || closure.rebound(*alive);
+  });
+  return lost;
 }
 
 }  // namespace tenon::capture

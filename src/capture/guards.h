@@ -71,7 +71,7 @@ struct Aftermath {
 // Of a cell, or of a tensor that the function reaches by itself: it is the very tensor that was met before as another
 // input.
 struct SameTensor {
-  std::variant<Ref<CellState>, WeakRef<TensorImpl>> what;
+  std::variant<Ref<CellState>, ClosureTensor> what;
   InputRef input;
   std::string name;  // of the input
 };
@@ -148,6 +148,9 @@ class Guards {
   std::string input_name(const InputRef& ref) const;
   bool holds(const RegisterFact& fact, const Frame& frame) const;
   bool holds(const SameTensor& fact, const Frame& frame) const;
+  // Closure tensors that are inputs, and those that are other inputs, too.
+  template <typename Visit>
+  void each_closure(const Visit& visit) const;
   bool holds(const CellFact& fact, Frame& frame) const;
 
   bool is_root_ = false;

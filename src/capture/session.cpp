@@ -330,9 +330,26 @@ std::vector<Tensor> Session::live_bases(std::span<const Tensor> kept) {
   return tensors;
 }
 
+// A view that was made before its base changed its nature must not be made anew afterwards: one from before the last
+// break is made now.
+void Session::remake_views(std::span<const Tensor> bases) {
+  if (bases.empty()) return;
+  for (const auto& [made, op] : made_) {
+    Ref<TensorImpl> alive = made.lock();
+    if (!alive || origins_.contains(alive.get()) || !recipes_.contains(alive.get())) continue;
+    auto held = held_.find(alive.get());
+    if (alive->use_count() <= 1 + (held == held_.end() ? 0 : held->second)) continue;
+    Tensor view(std::move(alive));
+    if (std::any_of(bases.begin(), bases.end(), [&](const Tensor& base) { return base.is_same_storage(view); }))
+      know(view);
+  }
+}
+
 size_t Session::finish(End end, std::span<const Tensor> operands, std::string why, Keep keep) {
   TENON_CHECK(!options_.fullgraph, "[compile] the function cannot be captured as one graph (fullgraph): {}", why);
-  std::vector<Tensor> bases = live_bases(keep == Keep::AndTheirViews ? operands : std::span<const Tensor>()), wanted;
+  const std::span<const Tensor> kept = keep == Keep::AndTheirViews ? operands : std::span<const Tensor>();
+  remake_views(kept);
+  std::vector<Tensor> bases = live_bases(kept), wanted;
   auto register_of = [&](const Tensor& tensor) -> Operand {
     if (auto origin = origins_.find(tensor.impl()); origin != origins_.end()) return origin->second.second;
     for (size_t at = 0; at < bases.size(); ++at)

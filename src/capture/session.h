@@ -170,7 +170,7 @@ class Session {
   Tensor add_input(const Tensor& real, std::string name, InputSource source);
   bool expects(const InputSource& source) const;
   void know(const Tensor& fake);
-  void note_same(std::variant<Ref<CellState>, WeakRef<TensorImpl>> what, const Tensor& fake);
+  void note_same(std::variant<Ref<CellState>, ClosureTensor> what, const Tensor& fake);
   const Tensor& real_at(const InputRef& ref) const;
   CellValue number_in(const CellState& cell);
   std::string cell_name(const CellState& cell) const;
@@ -194,6 +194,7 @@ class Session {
   void follow(const Standing& standing);
   void break_early();
   std::vector<Tensor> live_bases(std::span<const Tensor> kept);
+  void remake_views(std::span<const Tensor> bases);
   Scalar read_item(const Tensor& tensor);
   Scalar next_number(Dtype dtype);
   bool resolve(sym::Expr expr);

@@ -103,13 +103,13 @@ Tensor Session::stand_in(const Tensor& tensor) {
     if (auto known = closures_.find(tensor.impl()); known != closures_.end()) return know(known->second), known->second;
     ClosureTensor source{WeakRef<TensorImpl>(tensor.ref()), tensor.impl()->rebinds, CallSite::here()};
     auto found = fakes_.find(tensor.impl());
+    tensor.impl()->watched.store(true, std::memory_order_relaxed);
     if (found == fakes_.end() || expects(source)) {
-      tensor.impl()->watched.store(true, std::memory_order_relaxed);
       fake = add_input(tensor, fmt::format("closure{}", reals.size()), std::move(source));
       return closures_.emplace(tensor.impl(), fake).first->second;
     }
     fake = found->second;
-    note_same(WeakRef<TensorImpl>(tensor.ref()), fake);
+    note_same(std::move(source), fake);
   }
   know(fake);
   return fake;
@@ -117,14 +117,14 @@ Tensor Session::stand_in(const Tensor& tensor) {
 
 // Reached by the function itself, and known under another name: at every call it must be the same tensor. What was met
 // so first, is one thing already.
-void Session::note_same(std::variant<Ref<CellState>, WeakRef<TensorImpl>> what, const Tensor& fake) {
+void Session::note_same(std::variant<Ref<CellState>, ClosureTensor> what, const Tensor& fake) {
   const InputRef& ref = origins_.at(fake.impl()).second;
   if (!ref.is_register && std::holds_alternative<ClosureTensor>(sources[static_cast<size_t>(ref.index)]) &&
-      std::holds_alternative<WeakRef<TensorImpl>>(what))
+      std::holds_alternative<ClosureTensor>(what))
     return;
   auto address = [](const auto& each) -> const void* {
     const auto* cell = std::get_if<Ref<CellState>>(&each);
-    return cell ? static_cast<const void*>(cell->get()) : std::get<WeakRef<TensorImpl>>(each).address();
+    return cell ? static_cast<const void*>(cell->get()) : std::get<ClosureTensor>(each).tensor.address();
   };
   for (const SameTensor& known : same_tensors)
     if (known.input == ref && address(known.what) == address(what)) return;

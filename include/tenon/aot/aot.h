@@ -75,7 +75,7 @@ struct Junction {
 struct JointGraph {
   graph::Graph graph;  // inputs: primals, then tangents; outputs: forward's, then gradients
   size_t primals = 0;
-  std::vector<bool> kept;           // by primal: a leaf that requires grad, or backward keeps it in eager too
+  std::vector<bool> leaves;         // by primal: a leaf that requires grad, which may be kept freely
   std::vector<bool> kept_by_eager;  // by primal: backward keeps it (or a view of it)
   std::vector<bool> outputs_kept;   // by forward output: backward keeps it in eager too
   // By forward output: the tangents whose gradients eager computes from it, so that it may not be changed before then.

@@ -64,6 +64,44 @@ TEST(KeptInputs, an_input_kept_in_vain_may_be_changed) {
   });
 }
 
+// Eager keeps the input for one result alone: the gradients of another are not computed from it.
+TEST(KeptInputs, an_input_kept_for_another_result_may_be_changed) {
+  on_all_backends([](auto&& compiled) {
+    auto function = [](Tensor h, Tensor w) {
+      return std::tuple((h + 1).sigmoid() + (h * 2 + w).tanh(), h.cos());
+    };
+    both_ways(function, compiled(function), [](auto&& f, int64_t n) {
+      Tensor x = full({n}, 0.3f).set_requires_grad(), w = full({n}, 0.2f).set_requires_grad();
+      Tensor h = x * 2;
+      auto [y, cosine] = f(h, w);
+      h.add_(5);
+      EXPECT_NE(error_of([&] { cosine.sum().backward({}, true); }).find("has been modified by an inplace operation"),
+                std::string::npos);
+      y.sum().backward();
+      return std::vector{y.detach(), x.grad(), w.grad()};
+    });
+  });
+}
+
+// The same of a result that another is computed from.
+TEST(KeptInputs, a_result_kept_for_another_result_may_be_changed) {
+  on_all_backends([](auto&& compiled) {
+    auto function = [](Tensor h) {
+      Tensor moved = h + 1;
+      return std::tuple(moved, (moved * 2).sigmoid() + (moved * 3).tanh(), moved.cos());
+    };
+    both_ways(function, compiled(function), [](auto&& f, int64_t n) {
+      Tensor x = full({n}, 0.3f).set_requires_grad(), h = x * 2;
+      auto [moved, y, cosine] = f(h);
+      moved.add_(5);
+      EXPECT_NE(error_of([&] { cosine.sum().backward({}, true); }).find("has been modified by an inplace operation"),
+                std::string::npos);
+      y.sum().backward();
+      return std::vector{y.detach(), x.grad()};
+    });
+  });
+}
+
 // Backward may have something else than eager (a square, a part), but what eager refuses is refused.
 TEST(KeptInputs, an_input_that_eager_keeps_may_not_be_changed) {
   on_all_backends([](auto&& compiled) {

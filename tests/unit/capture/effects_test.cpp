@@ -37,6 +37,36 @@ TEST_P(Effects, grad_mode_set_inside_stays_after_every_call) {
   }
 }
 
+// Views from before the break that stands between them and the leaf: they are what they were.
+TEST_P(Effects, views_from_before_a_break_and_before_their_base_is_a_leaf) {
+  std::vector<std::function<Tensor(const Tensor&)>> views = {
+      [](const Tensor& x) { return chunk(x, 2, 0)[1]; }, [](const Tensor& x) { return unbind(x)[1]; },
+      [](const Tensor& x) { return split(x, 4, 0)[1]; }, [](const Tensor& x) { return x.narrow(0, 1, 3); },
+      [](const Tensor& x) { return x.narrow(0, 1, 4).view({2, 2}).t(); }};
+  for (size_t at = 0; at < views.size(); ++at) {
+    SCOPED_TRACE(at);
+    auto function = [view = views[at]](Tensor x) {
+      Tensor made = view(x);
+      SymFloat sum = x.sum().item<SymFloat>();
+      x.set_requires_grad();
+      return std::tuple(made, made * 2, x * sum);
+    };
+    auto compiled = compile(function, options());
+    for (int64_t size : {9, 9, 7}) {
+      Tensor x = arange(size).to(kFloat32), y = x.clone();
+      auto [made, twice, scaled] = function(x);
+      auto [compiled_made, compiled_twice, compiled_scaled] = compiled(y);
+      EXPECT_EQ(compiled_made.is_leaf(), made.is_leaf());
+      EXPECT_EQ(compiled_made.requires_grad(), made.requires_grad());
+      EXPECT_EQ(compiled_twice.requires_grad(), twice.requires_grad());
+      EXPECT_EQ(autograd::meta_of(compiled_made)->creation, autograd::meta_of(made)->creation);
+      EXPECT_TRUE(compiled_made.is_same_storage(y));
+      EXPECT_TRUE(same_bits(compiled_twice.detach(), twice.detach()));
+      EXPECT_TRUE(same_bits(compiled_scaled.detach(), scaled.detach()));
+    }
+  }
+}
+
 TEST_P(Effects, a_scope_inside_ends_inside) {
   auto f = compile(
       [](Tensor x) {

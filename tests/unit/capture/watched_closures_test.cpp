@@ -28,6 +28,26 @@ TEST_P(WatchedClosures, the_new_tensor_is_used) {
   EXPECT_EQ(f.compile_count(), 1) << "the graph is the same";
 }
 
+// At the capture the variable held the very argument.
+TEST_P(WatchedClosures, the_argument_was_held_too) {
+  Tensor base = ones({2}), w = base;
+  auto f = compile([&](Tensor x) { return x + w * 2; }, options());
+  for (int call = 0; call < 2; ++call) EXPECT_TRUE(same_bits(f(base), full({2}, 3.0)));
+  w = ones({2}) * 5;
+  for (int call = 0; call < 2; ++call) EXPECT_TRUE(same_bits(f(base), full({2}, 11.0)));
+  w = base;
+  for (int call = 0; call < 2; ++call) EXPECT_TRUE(same_bits(f(base), full({2}, 3.0)));
+  for (int call = 0; call < 2; ++call) EXPECT_TRUE(same_bits(f(full({2}, 4.0)), full({2}, 6.0)));
+}
+
+TEST_P(WatchedClosures, a_result_of_a_segment_before_was_held_too) {
+  Tensor base = ones({2}), w = base;
+  auto f = compile([&](Tensor x) { return x * x.sum().item<SymFloat>() + w; }, options());
+  for (int call = 0; call < 2; ++call) EXPECT_TRUE(same_bits(f(base), full({2}, 3.0)));
+  w = ones({2}) * 5;
+  for (int call = 0; call < 2; ++call) EXPECT_TRUE(same_bits(f(base), full({2}, 7.0)));
+}
+
 TEST_P(WatchedClosures, after_a_break) {
   Tensor w = ones({2}), old = w;
   auto f = compile([&](Tensor x) { return x * x.sum().item<SymFloat>() * w; }, options());
