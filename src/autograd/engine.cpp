@@ -115,11 +115,12 @@ std::vector<Tensor> run_node(State& state, const WalkPlan::Entry& entry, std::ve
   return leaving;
 }
 
-// The number of the node, if it is wanted.
-uint32_t deliver(State& state, const Edge& edge, Tensor gradient) {
+// The number of the node, if it is wanted. `is_reached`: the walk goes there, be it with nothing.
+uint32_t deliver(State& state, const Edge& edge, Tensor gradient, bool is_reached) {
   uint32_t to = state.plan.find(edge.node.get());
-  const WalkPlan::Entry& entry = state.plan.entries[to];
+  WalkPlan::Entry& entry = state.plan.entries[to];
   if (!entry.runs && !entry.captured) return WalkPlan::kNone;
+  entry.reached |= is_reached;
   std::vector<Tensor>& inputs = state.arrived[to];
   if (inputs.empty()) inputs.resize(edge.node->inputs().size());
   if (!gradient.defined()) return to;
@@ -160,27 +161,34 @@ void run_nodes(RunningWalk& state) {
   for (size_t at = 0; at < walk.roots.size(); ++at) {
     uint32_t to = state.plan.find(walk.roots[at].node.get());
     bool first = state.arrived[to].empty();
-    to = deliver(state, walk.roots[at], walk.gradients[at]);
+    to = deliver(state, walk.roots[at], walk.gradients[at], true);
     if (to != WalkPlan::kNone && first && state.plan.entries[to].missing == 0) make_ready(to);
   }
+  // Of several operations that are one node, those that no gradient came to would not have run, nor what is behind them.
+  auto pass_on = [&](const WalkPlan::Entry& from, std::vector<Tensor> leaving) {
+    for (size_t at = 0; at < leaving.size(); ++at) {
+      const Edge& edge = from.node->next_edges()[at];
+      if (!edge.valid()) continue;
+      const bool is_reached = leaving[at].defined() || (from.reached && !from.node->is_compound());
+      uint32_t to = deliver(state, edge, std::move(leaving[at]), is_reached);
+      if (to != WalkPlan::kNone && --state.plan.entries[to].missing == 0) make_ready(to);
+    }
+  };
   while (!ready.empty()) {
     const WalkPlan::Entry& entry = state.plan.entries[ready.top().second];
     Node* node = entry.node;
     std::vector<Tensor> gathered = std::move(state.arrived[ready.top().second]);
     ready.pop();
+    if (!entry.reached) {
+      if (entry.runs) pass_on(entry, std::vector<Tensor>(node->next_edges().size()));
+      continue;
+    }
     gathered.resize(node->inputs().size());
     // Sums of gradients belong to the node that gives the last of them.
     OriginScope differentiated({static_cast<int64_t>(node->operation()), true, nullptr});
     dispatch::ProfileScope profiled("autograd::engine::evaluate_function: ", node->name(),
                                     static_cast<int64_t>(node->operation()), node->thread());
-    std::vector<Tensor> leaving = run_node(state, entry, std::move(gathered));
-    if (leaving.empty()) continue;
-    for (size_t at = 0; at < leaving.size(); ++at) {
-      const Edge& edge = node->next_edges()[at];
-      if (!edge.valid()) continue;
-      uint32_t to = deliver(state, edge, std::move(leaving[at]));
-      if (to != WalkPlan::kNone && --state.plan.entries[to].missing == 0) make_ready(to);
-    }
+    pass_on(entry, run_node(state, entry, std::move(gathered)));
   }
   state.running = nullptr;
 }

@@ -19,6 +19,7 @@ class WalkPlan {
     uint32_t missing = 0;   // gradients still to come, by edge
     bool runs = true;       // false: nothing that is wanted lies beyond it
     bool captured = false;  // the gradient of one of its inputs is a result of the walk
+    bool reached = false;   // the walk has come there
   };
 
   static constexpr uint32_t kNone = ~0u;

@@ -67,9 +67,7 @@ TEST(KeptInputs, an_input_kept_in_vain_may_be_changed) {
 // Eager keeps the input for one result alone: the gradients of another are not computed from it.
 TEST(KeptInputs, an_input_kept_for_another_result_may_be_changed) {
   on_all_backends([](auto&& compiled) {
-    auto function = [](Tensor h, Tensor w) {
-      return std::tuple((h + 1).sigmoid() + (h * 2 + w).tanh(), h.cos());
-    };
+    auto function = [](Tensor h, Tensor w) { return std::tuple((h + 1).sigmoid() + (h * 2 + w).tanh(), h.cos()); };
     both_ways(function, compiled(function), [](auto&& f, int64_t n) {
       Tensor x = full({n}, 0.3f).set_requires_grad(), w = full({n}, 0.2f).set_requires_grad();
       Tensor h = x * 2;

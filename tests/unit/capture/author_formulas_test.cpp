@@ -162,6 +162,35 @@ TEST(AuthorFormulas, write_to_what_is_outside) {
   }
 }
 
+// What no gradient leads to does not run, not even with zeros: also where one compiled function takes it and others.
+TEST(AuthorFormulas, run_only_where_a_gradient_leads) {
+  for (const char* backend : testing::kBackends)
+    for (bool is_inside : {false, true})
+      for (bool captures_walks : {false, true}) {
+        SCOPED_TRACE(fmt::format("{} {} {}", backend, is_inside, captures_walks));
+        auto two = [=](Tensor a, Tensor b) {
+          if (is_inside) b = Counts::apply(b);
+          b.select(0, 0).mul_(3);
+          return std::pair(a * 1.5, b.cos());
+        };
+        auto compiled = compile(two, {.backend = backend});
+        for (int call = 0; call < 3; ++call) {
+          Tensor a = ones({2}).set_requires_grad(), leaf = ones({2}).set_requires_grad();
+          auto [first, second] = compiled(a, is_inside ? leaf * 1 : Counts::apply(leaf));
+          walks().zero_();
+          std::optional<compiled_autograd::Enable> on;
+          if (captures_walks) on.emplace(compiled_autograd::Options{.backend = backend});
+          first.sum().backward({}, true);
+          EXPECT_EQ(walks().item<double>(), 0);
+          EXPECT_FALSE(leaf.grad().defined());
+          EXPECT_EQ(values(a.grad()), (std::vector{1.5, 1.5}));
+          second.sum().backward();
+          EXPECT_EQ(walks().item<double>(), 1);
+          EXPECT_TRUE(leaf.grad().defined());
+        }
+      }
+}
+
 TEST(AuthorFormulas, of_custom_operators) {
   auto op = custom_op("outside_formulas::twice", [](const Tensor& x) { return x * 2; });
   op.register_fake([](const Tensor& x) { return empty_like(x); });
