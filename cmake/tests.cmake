@@ -98,7 +98,8 @@ tenon_tests(errors -O0 2)
 tenon_tests(fuzz -O1 4)
 # The samples and the comparisons of the operator test.
 target_sources(tests_fuzz PRIVATE tests/ops/samples.cpp tests/ops/sample_rules.cpp
-  tests/ops/sample_rules_below.cpp tests/ops/sample_rules_images.cpp tests/ops/row_evaluator.cpp)
+  tests/ops/sample_rules_below.cpp tests/ops/sample_rules_images.cpp tests/ops/sample_rules_matrices.cpp
+  tests/ops/sample_rules_families.cpp tests/ops/row_evaluator.cpp)
 tenon_tests(seeds -O0 4)
 # Document 001 runs the custom operators of document 004 again, with walks captured.
 add_test(NAME seeds.custom_operators_with_captured_walks

@@ -11,4 +11,9 @@ inline Tensor call(const char* name, std::initializer_list<dispatch::Value> argu
   return results[0].tensor();
 }
 
+// The same with every argument of the schema in its place, those that a program gives by name included.
+inline Tensor call_in_order(const char* name, std::initializer_list<dispatch::Value> arguments) {
+  return dispatch::call_boxed(dispatch::find_operator(name), arguments)[0].take_tensor();
+}
+
 }  // namespace tenon::ops

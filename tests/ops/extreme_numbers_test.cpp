@@ -188,7 +188,8 @@ std::vector<const ops::Row*> rows_with_numbers() {
       using schema::Kind;
       const schema::Type& type = inner(argument.type);
       const Kind kind = type.is_list() ? type.element[0].kind : type.kind;
-      if (kind == Kind::Int || kind == Kind::SymInt || kind == Kind::Scalar || kind == Kind::Float) {
+      const bool whole = kind == Kind::Int || kind == Kind::SymInt || kind == Kind::Scalar;
+      if (whole || (kind == Kind::Float && !type.is_list())) {
         rows.push_back(row);
         break;
       }

@@ -348,9 +348,13 @@ std::vector<size_t> differentiable_tensors(const ops::Row& row, const Sample& sa
       const ops::GradRule* rule = row.grad_of(row.schema.arguments[argument].name);
       bool promised = row.differentiable() ? rule && rule->implemented : row.kind == ops::Kind::Composite;
       // As in PyTorch, the gradient is one among symmetric matrices, and here one triangle is moved.
-      if (row.schema.name == "linalg_eigh") promised = false;
+      constexpr std::string_view kSymmetric[] = {"linalg_eigh",        "_linalg_eigh",    "linalg_eigvalsh",
+                                                 "linalg_cholesky_ex", "linalg_cholesky", "cholesky"};
+      if (std::ranges::find(kSymmetric, row.schema.name) != std::end(kSymmetric)) promised = false;
       // As in PyTorch, the weight of classes carries no gradient.
       if (row.schema.name == "cross_entropy_loss" && row.schema.arguments[argument].name == "weight") promised = false;
+      // What is written to is no leaf.
+      if (row.schema.arguments[argument].alias && row.schema.arguments[argument].alias->write) promised = false;
       if (promised && tensor.dtype() == kFloat64) positions.push_back(at);
       ++at;
     });

@@ -184,5 +184,7 @@ const Rules& special_rules();
 const Rules& overload_rules();
 const Rules& image_rules();  // by name and overload
 const Rules& below_rules();  // likewise
+const Rules& matrix_rules();
+const Rules& family_rules();
 
 }  // namespace tenon::test

@@ -153,14 +153,14 @@ std::string Sample::str() const {
 std::optional<Sample> make_sample(const ops::Row& row, const Recipe& recipe, std::string* why) {
   Maker maker(row, recipe);
   Overrides overrides;
-  auto rule = overload_rules().find(row.schema.name + "." + row.schema.overload);
-  if (rule != overload_rules().end())
-    overrides = rule->second(maker);
-  else if (rule = image_rules().find(row.schema.name + "." + row.schema.overload); rule != image_rules().end())
-    overrides = rule->second(maker);
-  else if (rule = below_rules().find(row.schema.name + "." + row.schema.overload); rule != below_rules().end())
-    overrides = rule->second(maker);
-  else if (rule = special_rules().find(row.schema.name); rule != special_rules().end())
+  const std::string full_name = row.schema.name + "." + row.schema.overload;
+  const Rules* tables[] = {&overload_rules(), &image_rules(), &below_rules(), &matrix_rules(), &family_rules()};
+  const auto* table = std::find_if(std::begin(tables), std::end(tables),
+                                   [&](const Rules* rules) { return rules->contains(full_name); });
+  auto rule = special_rules().find(row.schema.name);
+  if (table != std::end(tables))
+    overrides = (*table)->at(full_name)(maker);
+  else if (rule != special_rules().end())
     overrides = rule->second(maker);
   // A copy of a view takes what the view takes, and so does what becomes one.
   else if (row.schema.name.ends_with("_copy") || row.moves_self) {

@@ -14,8 +14,10 @@ import below
 import compositions
 import factories
 import formats
+import families
 import images
 import indexing
+import linear_algebra
 import moments
 import networks
 import pointwise
@@ -35,7 +37,8 @@ FAMILIES = {"pointwise": pointwise, "reductions": reductions, "views": views, "f
             "indexing": indexing, "rearrange": rearrange, "moments": moments, "images": images, "below": below,
             "special": special, "networks": networks, "windows": windows,
             "resampling": resampling, "special_functions": special_functions,
-            "formats": formats, "compositions": compositions}
+            "formats": formats, "compositions": compositions, "linear_algebra": linear_algebra,
+            "families": families}
 # tests/ops/value_table_test.cpp looks at the properties of these instead.
 RANDOM = {"rand", "randn", "rand_like", "randn_like", "randint", "randint.low"}
 

@@ -1,25 +1,11 @@
 // Tensors like others, and random numbers of a generator that is given.
-#include <tenon/core/random.h>
+#include "ops/generator_argument.h"
+
 #include <tenon/ops/table.h>
 #include <tenon/sym/size_rules.h>
 
-namespace tenon::dispatch::detail {
-
-// Null where none was given.
-template <>
-struct Reader<Generator*> {
-  static Generator* read(const Value& value) { return value.is_none() ? nullptr : &value.generator(); }
-};
-
-}  // namespace tenon::dispatch::detail
-
 namespace tenon::ops {
 namespace {
-
-void refuse(const Generator* generator, const char* op_name) {
-  TENON_CHECK_IMPLEMENTED(
-      !generator, "[{}] a Generator of one's own is not supported: manual_seed() sets the one that draws", op_name);
-}
 
 TensorOptions options_like(const Tensor& self, std::optional<Dtype> dtype, std::optional<Device> device) {
   TENON_CHECK(self.defined(), "[*_like] expected a tensor, got an undefined one");
