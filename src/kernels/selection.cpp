@@ -62,8 +62,12 @@ TensorBase nonzero(const TensorBase& self) {
     }
   });
   auto count = static_cast<int64_t>(rank == 0 ? found.size() : found.size() / rank);
-  TensorBase result = make(Ints{count, self.dim()}, kInt64);
-  if (rank > 0) std::copy(found.begin(), found.end(), result.data<int64_t>());
+  // By columns: the coordinates in one dimension lie beside each other.
+  const int64_t sizes[] = {count, self.dim()}, strides[] = {1, std::max<int64_t>(1, count)};
+  TensorBase result = core::allocate_base(sizes, strides, kInt64, kCPU);
+  for (int64_t at = 0; at < count; ++at)
+    for (size_t dim = 0; dim < rank; ++dim)
+      result.data<int64_t>()[at + static_cast<int64_t>(dim) * count] = found[static_cast<size_t>(at) * rank + dim];
   return result;
 }
 

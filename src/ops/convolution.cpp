@@ -66,9 +66,9 @@ void check_images(const Tensor& input, const Tensor& weight, size_t dims, std::s
   TENON_CHECK(input.dim() == rank && weight.dim() == rank,
               "[{}] expected an input and a weight of {} dimensions, got {} and {}", op_name, rank, input.description(),
               weight.description());
-  TENON_CHECK(input.dtype() == weight.dtype() && is_floating(input.dtype()),
-              "[{}] expected floating point tensors of one dtype, got {} and {}", op_name, input.description(),
-              weight.description());
+  TENON_CHECK(input.dtype() == weight.dtype() && (is_floating(input.dtype()) || input.dtype() == kInt64),
+              "[{}] expected tensors of one floating point dtype, or of int64, got {} and {}", op_name,
+              input.description(), weight.description());
 }
 
 void check_windows(const Windows& w, std::string_view op_name) {

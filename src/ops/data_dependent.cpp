@@ -57,6 +57,14 @@ std::vector<TensorMeta> unique_slices_shape(const Arguments& arguments) {
           TensorMeta::contiguous(found, kInt64, self.device())};
 }
 
+// Slices of a vector are its elements; as in PyTorch, if its dimension is named 0 and not -1.
+bool by_slices(const Arguments& arguments) {
+  if (arguments["dim"].is_none()) return false;
+  const int64_t rank = given(arguments, "self").dim();
+  arguments.dim("dim", rank);
+  return rank != 1 || arguments["dim"].integer() != 0;
+}
+
 }  // namespace
 
 OPS(data_dependent) {
@@ -65,8 +73,10 @@ OPS(data_dependent) {
           [](const Arguments& arguments) { return std::vector{Tensor(kernels::nonzero(arguments.tensor("self")))}; })
       .shape([](const Arguments& arguments) {
         const Tensor& self = given(arguments, "self");
-        return std::vector{TensorMeta::contiguous(SymInts{new_dynamic_size(0, self.numel()), SymInt(self.dim())},
-                                                  kInt64, self.device())};
+        // A column for each dimension, as PyTorch has them.
+        const SymInt count = new_dynamic_size(0, self.numel());
+        return std::vector{
+            TensorMeta{SymInts{count, SymInt(self.dim())}, SymInts{SymInt(1), count}, kInt64, self.device()}};
       });
   // The same, as one index for each dimension.
   op("where(Tensor condition) -> Tensor[]").decompose([](const Tensor& condition) {
@@ -116,13 +126,12 @@ OPS(data_dependent) {
      "Tensor, Tensor)")
       .dynamic_kernel([](const Arguments& arguments) {
         const Tensor& self = arguments.tensor("self");
-        if (!arguments["dim"].is_none())
-          return results(kernels::unique_slices(self, dimension_of_slices(arguments), true));
+        if (by_slices(arguments)) return results(kernels::unique_slices(self, dimension_of_slices(arguments), true));
         return results(
             kernels::unique_consecutive(self, arguments.boolean("return_inverse"), arguments.boolean("return_counts")));
       })
       .shape([](const Arguments& arguments) {
-        return arguments["dim"].is_none() ? unique_elements_shape(arguments) : unique_slices_shape(arguments);
+        return by_slices(arguments) ? unique_slices_shape(arguments) : unique_elements_shape(arguments);
       })
       .grad_not_implemented("self")
       .not_differentiable("result1")

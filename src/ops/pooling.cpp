@@ -117,8 +117,8 @@ OPS(average_pooling) {
       })
       .shape([](const Arguments& arguments) {
         const Tensor& self = pooled_input(arguments, "self", 2);
-        TENON_CHECK(is_floating(self.dtype()), "[avg_pool2d] expected a floating point tensor, got {}",
-                    self.description());
+        TENON_CHECK(is_floating(self.dtype()) || self.dtype() == kInt64,
+                    "[avg_pool2d] expected a tensor of floating point numbers or int64, got {}", self.description());
         divisor_of(arguments);
         return std::vector{TensorMeta::in_order_of(
             self, slid_sizes(self.sym_sizes(), sliding_of(arguments, 2), "avg_pool2d"), self.dtype())};

@@ -13,12 +13,15 @@ struct Unfolding {
 
 Unfolding unfolding(const Arguments& arguments) {
   const Tensor& self = arguments.tensor("self");
-  TENON_CHECK(self.dim() > 0, "[unfold] a 0-d tensor has no windows");
   int64_t dim = arguments.dim("dimension", self.dim());
   Unfolding u{static_cast<size_t>(dim), arguments.integer("size"), arguments.integer("step"), {}};
   TENON_CHECK(u.size >= 0 && u.step > 0,
               "[unfold] expected a size of at least 0 and a step of at least 1, got {} and {}", u.size, u.step);
   TENON_CHECK(u.step < int64_t{1} << 31, "[unfold] expected a step below 2**31, got {}", u.step);
+  if (self.dim() == 0) {  // a number is a window of one
+    TENON_CHECK(u.size <= 1, "[unfold] windows of {} do not fit into {}", u.size, self.description());
+    return u;
+  }
   TENON_CHECK(expect(self.size(dim) >= u.size), "[unfold] windows of {} do not fit into dimension {} of {}", u.size,
               dim, self.description());
   u.count = (self.size(dim) - u.size) / SymInt(u.step) + 1;
@@ -62,6 +65,7 @@ OPS(unfold) {
             const Tensor& self = arguments.tensor("self");
             Unfolding u = unfolding(arguments);
             Geometry g{self.sym_sizes(), self.sym_strides(), self.sym_storage_offset()};
+            if (self.dim() == 0) return Geometry{SymInts{u.size}, SymInts{1}, self.sym_storage_offset()};
             SymInt stride = g.strides[u.dim];
             g.sizes[u.dim] = u.count;
             g.strides[u.dim] = stride * u.step;
@@ -72,10 +76,12 @@ OPS(unfold) {
           [](ViewIndex& v) {
             Unfolding u = unfolding(v.arguments());
             std::vector<Expr> index(v.index.begin(), v.index.end() - 1);
+            if (index.empty()) return index;
             index[u.dim] = index[u.dim] * u.step + v.index.back();
             return index;
           })
       .grad("self", saves(), [](Grad& g) {
+        if (g.sizes("self").empty()) return sum(g.grad());
         return unfold_backward(g.grad(), g.sizes("self"), g.argument("dimension").integer(),
                                g.argument("size").integer(), g.argument("step").integer());
       });

@@ -614,6 +614,7 @@ OPS(view) {
         Lane zero = builder.constant(int64_t{0}, kInt64);
         builder.check((picked >= zero) & (picked < size), "[gather] an index is out of range");
         Expr bound = builder.bind_index(maximum(zero, minimum(picked, size - 1.0)));
+        at.resize(static_cast<size_t>(self.dim()));  // one may be a list and the other a number
         if (self.dim() > 0) at[dim] = bound;
         return e.load(self, at);
       })
@@ -623,17 +624,21 @@ OPS(view) {
         TENON_CHECK(index.dtype() == kInt64 || index.dtype() == kInt32 ||
                         (!is_floating(index.dtype()) && decide_or(index.numel() == 0, false)),
                     "[gather] expected an index of int64 or int32, got {}", index.description());
-        TENON_CHECK(index.dim() == self.dim(), "[gather] expected an index of {} dimensions, got {}", self.dim(),
-                    index.description());
+        const bool alike = index.dim() == self.dim(), lists = index.dim() <= 1 && self.dim() <= 1;
+        TENON_CHECK(alike || lists || decide_or(index.numel() == 0, false),
+                    "[gather] expected an index of {} dimensions, got {}", self.dim(), index.description());
         int64_t dim = arguments.dim("dim", self.dim());
-        for (int64_t d = 0; d < self.dim(); ++d)
+        for (int64_t d = 0; alike && d < self.dim(); ++d)
           TENON_CHECK(d == dim || index.size(d).same(self.size(d)) || expect(index.size(d) <= self.size(d)),
                       "[gather] index {} does not fit {} in dimension {}", index.description(), self.description(), d);
         return std::vector{TensorMeta::contiguous(index.sym_sizes(), self.dtype(), self.device())};
       })
       .grad("self", saves("index"), [](Grad& g) {
-        Tensor base = zeros(g.sizes("self"), TensorOptions(g.dtype("self"), g.grad().device()));
-        return scatter_add(base, g.argument("dim").integer(), g.saved("index"), g.grad());
+        const SymInts& sizes = g.sizes("self");
+        Tensor base = zeros(sizes, TensorOptions(g.dtype("self"), g.grad().device())), index = g.saved("index");
+        if (index.dim() == base.dim()) return scatter_add(base, g.argument("dim").integer(), index, g.grad());
+        if (decide_or(index.numel() == 0, false)) return base;
+        return reshape(scatter_add(reshape(base, {-1}), 0, reshape(index, {-1}), reshape(g.grad(), {-1})), sizes);
       });
 }
 

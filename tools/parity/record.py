@@ -25,6 +25,8 @@ DTYPES = {torch.float32: "float32", torch.float64: "float64", torch.bfloat16: "b
           torch.bool: "bool"}
 LARGEST = 64 << 10
 PLAIN = (bool, int, str, type(None))
+# Operators that give vectors of which the sign means nothing.
+ANY_SIGN = {"aten::_linalg_svd", "aten::_linalg_eigh"}
 
 
 class Unsuitable(Exception):
@@ -126,7 +128,7 @@ class Recorder(TorchDispatchMode):
         unset = any(word in func._schema.name for word in ("empty", "resize"))
         return {"op": name, "entry": self.entry, "args": [self.writer.value(each) for each in args],
                 "kwargs": {word: self.writer.value(each) for word, each in kwargs.items()},
-                "values": not random and not unset}
+                "values": not random and not unset, "any_sign": name in ANY_SIGN}
 
     @staticmethod
     def written(func, args, kwargs):

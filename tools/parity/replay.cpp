@@ -126,7 +126,8 @@ std::pair<double, double> tolerance(Dtype dtype) {
   return dtype == kBFloat16 ? std::pair(2e-2, 1e-2) : std::pair(3e-3, 1e-3);
 }
 
-std::string compare(const Tensor& got, const Tensor& expected, bool values) {
+// `any_sign`: where only magnitudes mean something.
+std::string compare(const Tensor& got, const Tensor& expected, bool values, bool any_sign = false) {
   if (got.dtype() != expected.dtype() || !std::ranges::equal(got.sizes(), expected.sizes()))
     return fmt::format("{} instead of {}", got.description(), expected.description());
   for (int64_t dim = 0; dim < got.dim() && got.numel().plain() > 0; ++dim) {
@@ -141,7 +142,8 @@ std::string compare(const Tensor& got, const Tensor& expected, bool values) {
   const auto [relative, absolute] = tolerance(got.dtype());
   Tensor mine = got.to(kFloat64).contiguous(), theirs = expected.to(kFloat64).contiguous();
   for (int64_t at = 0; at < mine.numel().plain(); ++at) {
-    const double is = mine.data<double>()[at], should = theirs.data<double>()[at];
+    double is = mine.data<double>()[at], should = theirs.data<double>()[at];
+    if (any_sign) is = std::fabs(is), should = std::fabs(should);
     if (is == should || (std::isnan(is) && std::isnan(should))) continue;
     if (!(std::fabs(is - should) <= absolute + relative * std::fabs(should)))
       return fmt::format("element {}: {} instead of {} ({})", at, is, should, got.description());
@@ -228,7 +230,7 @@ std::string replay(const json& line, const Data& data, bool compiled) {
   if (got.size() != expected.size()) return fmt::format("{} results instead of {}", got.size(), expected.size());
   const bool values = line.at("values");
   for (size_t at = 0; at < got.size(); ++at)
-    if (std::string text = compare(got[at], expected[at], values); !text.empty())
+    if (std::string text = compare(got[at], expected[at], values, line.value("any_sign", false)); !text.empty())
       return fmt::format("result {}: {}", at, text);
   expected.clear();
   expect(line.at("after"));

@@ -1,17 +1,45 @@
 // Rows of a table summed by bags, and positions repeated by counts.
+#include "ops/by_name.h"
+
 #include <tenon/ops/table.h>
 #include <tenon/sym/size_rules.h>
+
+#include <limits>
 
 namespace tenon::ops {
 namespace {
 
-enum Mode : int64_t { kSum = 0, kMean = 1 };
+enum Mode : int64_t { kSum = 0, kMean = 1, kMax = 2 };
 
 using Bags = std::tuple<Tensor, Tensor, Tensor, Tensor>;
 
-Bags embedding_bag(const Tensor& weight, const Tensor& indices, const Tensor& offsets, bool scale_grad_by_freq,
-                   int64_t mode, bool sparse, const std::optional<Tensor>& per_sample_weights, bool include_last_offset,
-                   int64_t padding_idx) {
+// The largest of each column in each bag, and the row of the table that had it first; zeros for an empty bag.
+std::pair<Tensor, Tensor> largest(const Tensor& rows, const Tensor& bag_of, const Tensor& counts, const Tensor& indices,
+                                  const SymInt& bags) {
+  const SymInts sizes{bags, rows.size(1)};
+  Tensor place = expand(unsqueeze(bag_of, 1), rows.sym_sizes()), column = unsqueeze(counts, 1);
+  const double nothing = -std::numeric_limits<double>::infinity();
+  Tensor values = where(column, rows, full_like(rows, nothing));
+  auto reduce = [&](const Tensor& into, const Tensor& from, std::string_view how) {
+    return call_in_order("aten::scatter_reduce.two", {into, int64_t{0}, place, from, how, true});
+  };
+  Tensor most = reduce(full(sizes, nothing, TensorOptions(rows.dtype(), rows.device())), values, "amax");
+  const TensorOptions numbers(kInt64, rows.device());
+  Tensor positions = unsqueeze(arange(Scalar(rows.size(0)), numbers), 1);
+  Tensor none = full(SymInts{}, Scalar(rows.size(0)), numbers);
+  Tensor hit = logical_and(column, values == index_select(most, 0, bag_of));
+  Tensor first = reduce(expand(none, sizes), where(hit, positions, none), "amin");
+  Tensor found = first < none;
+  // One more than there are, for bags that have none.
+  Tensor list = cat({indices.to(kInt64), zeros(SymInts{1}, numbers)}, 0);
+  Tensor rows_of = reshape(index_select(list, 0, reshape(first, {-1})), sizes);
+  return {where(found, most, zeros_like(most)), rows_of};
+}
+
+// `of_backward`: what backward would need is as large as there are bags, else as offsets.
+Bags embedding_bag(const Tensor& weight, const Tensor& indices, const Tensor& offsets, int64_t mode,
+                   const std::optional<Tensor>& per_sample_weights, bool include_last_offset, int64_t padding_idx,
+                   bool of_backward) {
   const char* op_name = "_embedding_bag";
   TENON_CHECK(weight.defined() && indices.defined() && offsets.defined(),
               "[{}] expected a tensor, got an undefined one", op_name);
@@ -20,10 +48,8 @@ Bags embedding_bag(const Tensor& weight, const Tensor& indices, const Tensor& of
   for (const Tensor& list : {indices, offsets})
     TENON_CHECK(list.dim() == 1 && (list.dtype() == kInt64 || list.dtype() == kInt32),
                 "[{}] expected lists of int64 or int32, got {}", op_name, list.description());
-  TENON_CHECK_IMPLEMENTED((mode == kSum || mode == kMean) && !scale_grad_by_freq && !sparse && padding_idx < 0,
-                          "[{}] expected the mode 0 (sum) or 1 (mean) without padding, sparse or scaled gradients, got "
-                          "the mode {}",
-                          op_name, mode);
+  TENON_CHECK(mode == kSum || mode == kMean || mode == kMax,
+              "[{}] expected the mode 0 (sum), 1 (mean) or 2 (max), got {}", op_name, mode);
   TENON_CHECK(!per_sample_weights || mode == kSum, "[{}] weights of samples are for the mode 0 (sum), got {}", op_name,
               mode);
   Tensor starts = include_last_offset ? slice(offsets, 0, std::nullopt, -1) : offsets;
@@ -31,16 +57,26 @@ Bags embedding_bag(const Tensor& weight, const Tensor& indices, const Tensor& of
   TensorOptions numbers(indices.dtype(), indices.device());
   // The bag of a position is the last that starts at or before it.
   Tensor places = arange(Scalar(count), numbers), bag_of = searchsorted(starts, places, false, true) - 1;
+  Tensor counts = indices != padding_idx;
   // Halves are rounded once, when their bag is full.
   const Dtype wide = compute_dtype(weight.dtype());
   Tensor rows = index_select(weight, 0, indices).to(wide);
-  if (per_sample_weights) rows = rows * unsqueeze(per_sample_weights->to(wide), 1);
-  Tensor sums = index_add(zeros(SymInts{bags, weight.size(1)}, TensorOptions(wide, weight.device())), 0, bag_of, rows);
   Tensor nothing = zeros(SymInts{bags}, numbers);
-  if (mode == kSum) return {sums.to(weight.dtype()), zeros(SymInts{0}, numbers), nothing, nothing.clone()};
-  Tensor sizes = index_add(nothing, 0, bag_of, ones_like(indices));
-  return {(sums / unsqueeze(clamp_min(sizes, 1), 1).to(wide)).to(weight.dtype()), bag_of.to(indices.dtype()), sizes,
-          sizes.clone()};
+  Tensor sizes = index_add(nothing, 0, bag_of, counts.to(indices.dtype()));
+  Tensor bag_numbers = bag_of.to(indices.dtype());
+  if (mode == kMax) {
+    auto [most, from] = largest(rows, bag_of, counts, indices, bags);
+    return {most.to(weight.dtype()), bag_numbers, sizes, from.to(indices.dtype())};
+  }
+  if (per_sample_weights) rows = rows * unsqueeze(per_sample_weights->to(wide), 1);
+  if (padding_idx >= 0) rows = where(unsqueeze(counts, 1), rows, zeros_like(rows));
+  Tensor sums = index_add(zeros(SymInts{bags, weight.size(1)}, TensorOptions(wide, weight.device())), 0, bag_of, rows);
+  if (mode == kMean)
+    return {(sums / unsqueeze(clamp_min(sizes, 1), 1).to(wide)).to(weight.dtype()), bag_numbers, sizes, sizes.clone()};
+  Tensor unused = of_backward ? nothing : zeros(offsets.sym_sizes(), numbers);
+  // As in PyTorch, whose sums of these have a way of their own, which needs no numbers of bags.
+  const bool quick = padding_idx < 0 && weight.dtype() != kFloat64;
+  return {sums.to(weight.dtype()), quick ? zeros(SymInts{0}, numbers) : bag_numbers, unused, unused.clone()};
 }
 
 }  // namespace
@@ -49,11 +85,24 @@ OPS(bags) {
   op("_embedding_bag(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq=False, int mode=0, bool "
      "sparse=False, Tensor? per_sample_weights=None, bool include_last_offset=False, int padding_idx=-1) -> (Tensor, "
      "Tensor, Tensor, Tensor)")
-      .decompose(embedding_bag);
+      .decompose([](const Tensor& weight, const Tensor& indices, const Tensor& offsets, bool, int64_t mode, bool,
+                    const std::optional<Tensor>& per_sample, bool include_last, int64_t padding) {
+        return embedding_bag(weight, indices, offsets, mode, per_sample, include_last, padding, true);
+      });
   op("_embedding_bag_forward_only(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq=False, int "
      "mode=0, bool sparse=False, Tensor? per_sample_weights=None, bool include_last_offset=False, int padding_idx=-1) "
      "-> (Tensor, Tensor, Tensor, Tensor)")
-      .decompose(embedding_bag);
+      .decompose([](const Tensor& weight, const Tensor& indices, const Tensor& offsets, bool, int64_t mode, bool,
+                    const std::optional<Tensor>& per_sample, bool include_last, int64_t padding) {
+        return embedding_bag(weight, indices, offsets, mode, per_sample, include_last, padding, false);
+      });
+  op("embedding_bag.padding_idx(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq, int mode, bool "
+     "sparse, Tensor? per_sample_weights, bool include_last_offset, int? padding_idx) -> (Tensor, Tensor, Tensor, "
+     "Tensor)")
+      .decompose([](const Tensor& weight, const Tensor& indices, const Tensor& offsets, bool, int64_t mode, bool,
+                    const std::optional<Tensor>& per_sample, bool include_last, std::optional<int64_t> padding) {
+        return embedding_bag(weight, indices, offsets, mode, per_sample, include_last, padding.value_or(-1), true);
+      });
   op("repeat_interleave.Tensor(Tensor repeats, *, SymInt? output_size=None) -> Tensor")
       .decompose([](const Tensor& repeats, const std::optional<SymInt>& output_size) {
         TENON_CHECK(repeats.defined(), "[repeat_interleave] expected a tensor, got an undefined one");

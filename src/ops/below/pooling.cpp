@@ -140,8 +140,8 @@ OPS(average_pooling_backward) {
       })
       .shape([](const Arguments& arguments) {
         const Tensor& self = pooled_input(arguments, "self", 3);
-        TENON_CHECK(is_floating(self.dtype()), "[avg_pool3d] expected a floating point tensor, got {}",
-                    self.description());
+        TENON_CHECK(is_floating(self.dtype()) || self.dtype() == kInt64,
+                    "[avg_pool3d] expected a tensor of floating point numbers or int64, got {}", self.description());
         divisor_of(arguments);
         SymInts sizes = slid_sizes(self.sym_sizes(), sliding_of(arguments, 3), "avg_pool3d");
         return std::vector{TensorMeta::contiguous(sizes, self.dtype(), self.device())};
