@@ -287,5 +287,47 @@ TEST(CommonTemplate, AllenaiLongformerBase_repro) {
   EXPECT_EQ(result[3][255][11][256].item<double>(), -std::numeric_limits<double>::infinity());
 }
 
+// Points in a plane counted by bins, with arguments by name: the counts, and the edges of the bins as a list.
+TEST(CommonTemplate, kwargs) {
+  Tensor points = randn({4, 2}), weights = rand({4});
+  auto function = [](Tensor x, Tensor y) {
+    const Value args[] = {Value(x)};
+    const dispatch::Keyword keywords[] = {{"bins", Value(Ints{3, 3}).own()}, {"weight", Value(y)}};
+    Tensors all;
+    for (const Value& result : dispatch::call_by_name("aten::histogramdd", args, keywords))
+      result.each_tensor([&](const Tensor& each) { all.push_back(each); });
+    return all;
+  };
+  Tensors results = check(function, {points, weights}, {.backward = false});
+  ASSERT_EQ(results.size(), 3u);
+  EXPECT_EQ(results[0].description(), "float32[3, 3]");
+  EXPECT_NEAR(sum(results[0]).item<double>(), sum(weights).item<double>(), 1e-5) << "each point is in a bin";
+  for (int64_t dim : {0, 1}) {
+    Tensor column = select(points, 1, dim), edges = results[static_cast<size_t>(dim) + 1];
+    EXPECT_EQ(edges.description(), "float32[4]");
+    EXPECT_EQ(edges[0].item<float>(), min(column).item<float>());
+    EXPECT_EQ(edges[3].item<float>(), max(column).item<float>());
+  }
+}
+
+// An input grows in place to the sizes of another.
+TEST(CommonTemplate, inplace_resize_as) {
+  for (Dynamic dynamic : {Dynamic::Off, Dynamic::On}) {
+    Tensor x = randn({2, 3}), y = randn({200, 300}), before = x.clone();
+    auto compiled = compile(
+        [](Tensor a, Tensor b) {
+          const Value args[] = {Value(a), Value(b)};
+          dispatch::call_by_name("aten::resize_as_", args);
+          return a;
+        },
+        {.dynamic = dynamic});
+    Tensor result = compiled(x, y);
+    EXPECT_EQ(result.description(), "float32[200, 300]");
+    EXPECT_EQ(x.description(), "float32[200, 300]") << "the argument itself";
+    // What was there comes first.
+    EXPECT_TRUE(same_bits(x.view({-1}).slice(0, 0, 6), before.view({-1})));
+  }
+}
+
 }  // namespace
 }  // namespace tenon::operators
