@@ -107,7 +107,7 @@ std::vector<Value> run_wrapped(const std::shared_ptr<State>& state, std::span<co
   history.resize(joint.forward_outputs, -1);
   if (!joint.tangents.empty()) {
     node = make_ref<CompiledNode>(state, symbols, std::move(draws));
-    std::vector<autograd::Edge> edges;
+    autograd::Edges edges;
     for (int32_t input : joint.gradients) {
       const Tensor& tensor = inputs[static_cast<size_t>(input)];
       edges.push_back(tensor.defined() ? autograd::gradient_edge(tensor) : autograd::Edge{});
@@ -201,8 +201,10 @@ Compiled compile(const graph::Graph& captured, const std::vector<bool>& requires
   compiled.run = [state](std::span<const Tensor> inputs, std::span<const int64_t> symbols) {
     if (state->program.hoisted.empty()) return run_wrapped(state, inputs, symbols);
     std::vector<Tensor> all(inputs.begin(), inputs.end());
-    for (const HoistedView& view : state->program.hoisted)
+    for (const HoistedView& view : state->program.hoisted) {
       all.push_back(make_view_of(all[static_cast<size_t>(view.input)], view.chain, symbols));
+      if (view.creation != autograd::Creation::Ordinary) autograd::ensure_meta(all.back()).creation = view.creation;
+    }
     return run_wrapped(state, all, symbols);
   };
   return compiled;

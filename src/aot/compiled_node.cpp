@@ -237,7 +237,7 @@ std::vector<Tensor> CompiledNode::run_differentiated(const std::vector<Tensor>& 
 std::vector<Tensor> CompiledNode::apply_refusing_more(std::vector<Tensor>& gradients) {
   std::vector<Tensor> results = apply_once(gradients);
   auto refused = make_ref<RefusedNode>();
-  std::vector<autograd::Edge> edges = next_edges();
+  autograd::Edges edges = next_edges();
   for (const Tensor& gradient : gradients)
     if (gradient.defined()) edges.push_back(autograd::gradient_edge(gradient));
   refused->set_next_edges(std::move(edges));

@@ -54,6 +54,8 @@ void ResultPlanner::forget() {
   joint_.remade.clear();
   remade_.clear();
   older_.clear();
+  passed_.clear();
+  passed_by_.clear();
 }
 
 // Whether autograd has not looked at the view since its memory was written: its history will be made anew, from that of
@@ -62,14 +64,14 @@ bool ResultPlanner::is_older(const Tensor& outer) const {
   return std::any_of(older_.begin(), older_.end(), [&](const Tensor& each) { return each.is(outer); });
 }
 
-void ResultPlanner::plan(const std::vector<dispatch::Value>& results, const std::vector<bool>* known) {
+void ResultPlanner::plan(const std::vector<dispatch::Value>& results, const std::vector<Remade>* known) {
   // Before anything else: whoever asks for a history makes it anew.
   for (const dispatch::Value& result : results)
     result.each_tensor([&](const Tensor& outer) {
       const autograd::AutogradMeta* meta = autograd::meta_of(outer);
       if (meta && meta->view && meta->view->version != outer.version()) older_.push_back(outer);
     });
-  std::vector<bool>& remade_now = joint_.are_remade.emplace_back(results.size());
+  decide(results, known);
   for (size_t at = 0; at < results.size(); ++at) {
     OutputPlan plan;
     if (!results[at].is_tensor()) {
@@ -84,9 +86,7 @@ void ResultPlanner::plan(const std::vector<dispatch::Value>& results, const std:
       if (results[before].is_tensor() && results[before].tensor().is(outer))
         plan.same_as = static_cast<int32_t>(before);
     if (const autograd::AutogradMeta* meta = autograd::meta_of(outer)) plan.creation = meta->creation;
-    if (plan.same_as < 0 && primal_of(outer) < 0)
-      remade_now[at] = known ? (*known)[at] : must_be_remade(outer, results);
-    if (remade_now[at]) {
+    if (plan.same_as < 0 && joint_.are_remade.back()[at] != Remade::No) {
       plan.index = remade(outer);
       plan.kind = OutputPlan::Kind::ViewOfOutput;
     } else if (plan.same_as < 0) {
@@ -168,6 +168,39 @@ int32_t ResultPlanner::forward_output_of(const Tensor& outer) {
   return add_forward_output(outer, from_functional_as_shown(outer));
 }
 
+void ResultPlanner::decide(const std::vector<dispatch::Value>& results, const std::vector<Remade>* known) {
+  std::vector<Remade>& decided = joint_.are_remade.emplace_back(results.size(), Remade::No);
+  for (size_t at = 0; at < results.size(); ++at) {
+    if (!results[at].is_tensor()) continue;
+    const Tensor& outer = results[at].tensor();
+    if (known)
+      decided[at] = (*known)[at];
+    else if (primal_of(outer) < 0 && must_be_remade(outer, results))
+      decided[at] = is_passed(outer, results) ? Remade::Passed : Remade::AsView;
+    if (decided[at] == Remade::Passed) passed_.push_back(outer);
+  }
+}
+
+// Whether gradients of results that were computed from this view go through it. (Those of views of it do so when they
+// are made again from it.)
+bool ResultPlanner::is_passed(const Tensor& outer, const std::vector<dispatch::Value>& results) {
+  const FunctionalSlot* slot = functional_slot(outer);
+  if (!outer.requires_grad() || slot->links == 0 || is_older(outer) || !follows_its_base(outer)) return false;
+  auto [known, is_new] = passed_by_.try_emplace(slot->storage.get());
+  if (is_new) {
+    std::vector<const autograd::Node*> nodes;
+    auto add = [&](const Tensor& other) {
+      if (other.defined() && functional_slot(other) && !same_storage(other, outer) && other.requires_grad())
+        nodes.push_back(autograd::gradient_edge(other).node.get());
+    };
+    for (const dispatch::Value& result : results) result.each_tensor(add);
+    for (const Tensor& written : forward_) add(written);
+    known->second = edges_behind(std::move(nodes));
+  }
+  autograd::Edge edge = autograd::gradient_edge(outer);
+  return known->second.contains({edge.node.get(), edge.input_nr});
+}
+
 // A value of its own would not do: another result looks into the same memory, or it does so twice itself.
 bool ResultPlanner::must_be_remade(const Tensor& outer, const std::vector<dispatch::Value>& results) const {
   if (functional_slot(outer)->links > 0 && may_overlap(outer)) return true;
@@ -194,7 +227,9 @@ int32_t ResultPlanner::remade(const Tensor& outer) {
   } else {
     view.parent = remade(slot->parent);
     view.link = slot->link;
-    if (outer.requires_grad() && !follows_its_base(outer))
+    const bool is_among_passed =
+        std::any_of(passed_.begin(), passed_.end(), [&](const Tensor& each) { return each.is(outer); });
+    if (is_among_passed || (outer.requires_grad() && !follows_its_base(outer)))
       view.history = forward_output_of(outer);
     else
       view.is_apart = outer.requires_grad() && !leads_through(outer, slot->parent);

@@ -283,7 +283,7 @@ class JointTracer {
     planner_.plan(results, known_remade(at + 1));
   }
 
-  const std::vector<bool>* known_remade(size_t level) const {
+  const std::vector<Remade>* known_remade(size_t level) const {
     return level < program_.are_remade.size() ? &program_.are_remade[level] : nullptr;
   }
 
@@ -315,23 +315,6 @@ class JointTracer {
       joint_.gradients.push_back(static_cast<int32_t>(which[at]));
       recorder_.graph().outputs.push_back(recorder_.to_argument(dispatch::Value(from_functional(results[at]))));
     }
-  }
-
-  // All edges that gradients of these nodes take.
-  using EdgeSet = std::set<std::pair<const autograd::Node*, uint32_t>>;
-  static EdgeSet edges_behind(std::vector<const autograd::Node*> waiting) {
-    EdgeSet edges;
-    for (std::set<const autograd::Node*> seen; !waiting.empty();) {
-      const autograd::Node* node = waiting.back();
-      waiting.pop_back();
-      if (!seen.insert(node).second) continue;
-      for (const autograd::Edge& edge : node->next_edges()) {
-        if (!edge.valid()) continue;
-        edges.emplace(edge.node.get(), edge.input_nr);
-        waiting.push_back(edge.node.get());
-      }
-    }
-    return edges;
   }
 
   // Which results were computed from which: the gradient of one goes to, or through, the history of another.
@@ -388,6 +371,7 @@ class JointTracer {
           functional_slot(outer)->storage->generation > 0)
         continue;
       view->value = first_name(*id, outer);
+      view->creation = autograd::meta_of(outer)->creation;
       joint_.hoistable.push_back(std::move(*view));
       found.push_back(outer);
     }

@@ -1,6 +1,9 @@
 #include "without_tangents.h"
 
+#include "support/thread_context.h"
+
 #include <tenon/fake/fake.h>
+#include <tenon/generated/ops.h>
 #include <tenon/ops/row.h>
 
 #include <algorithm>
@@ -27,6 +30,11 @@ bool same_geometry(const Tensor& a, const Tensor& b, bool anyhow) {
   return true;
 }
 
+Tensor zeros_like_of(const Tensor& meta) {
+  support::SwapContext apart(support::ThreadContext{});
+  return zeros_like(meta);
+}
+
 }  // namespace
 
 Graph without_tangents(const Graph& backward, size_t saved, const std::vector<bool>& given,
@@ -49,20 +57,26 @@ Graph without_tangents(const Graph& backward, size_t saved, const std::vector<bo
       zero[static_cast<size_t>(id)] = true;
   }
   result.nodes.clear();
-  static const dispatch::Operator& zeros = dispatch::find_operator("aten::zeros");
+  // In the order in memory of what they stand for: so is what is computed from them.
   auto materialised = [&](ValueId id, const Node& user) {
-    Tensor meta = backward.meta(id);
-    Node node;
-    node.op = &zeros;
-    node.sequence = user.sequence;
-    node.args = {dispatch::Value(meta.sym_sizes()).own(), dispatch::Value(meta.dtype()), dispatch::Value(),
-                 dispatch::Value(meta.device()), dispatch::Value()};
-    SymInts sizes = meta.sym_sizes();
-    node.outputs = {
-        result.add_value(std::to_string(result.values.size()) + "z",
-                         fake::make(sizes, core::contiguous_strides(sizes.span()), meta.dtype(), meta.device()))};
-    result.nodes.push_back(node);
-    return node.outputs[0];
+    static const dispatch::Operator &empty = dispatch::find_operator("aten::empty_strided"),
+                                    &zeros_like = dispatch::find_operator("aten::zeros_like");
+    const dispatch::Value none;
+    Tensor meta = fake::like(backward.meta(id));
+    auto add = [&](const dispatch::Operator& op, std::vector<graph::Argument> args, const Tensor& made) {
+      Node node;
+      node.op = &op;
+      node.sequence = user.sequence;
+      node.args = std::move(args);
+      node.outputs = {result.add_value(std::to_string(result.values.size()) + "z", made)};
+      result.nodes.push_back(node);
+      return node.outputs[0];
+    };
+    ValueId like = add(empty,
+                       {dispatch::Value(meta.sym_sizes()).own(), dispatch::Value(meta.sym_strides()).own(),
+                        dispatch::Value(meta.dtype()), none, dispatch::Value(meta.device()), none},
+                       meta);
+    return add(zeros_like, {like, none, none, none, none, none}, zeros_like_of(meta));
   };
   for (const Node& node : backward.nodes) {
     bool any = false, all_zero = true;

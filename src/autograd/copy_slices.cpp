@@ -12,7 +12,7 @@ CopySlices::CopySlices(const Tensor& base, Ref<ViewStep> chain, Ref<Node> writer
   Edge old = gradient_edge(base);
   // The view's old value is part of the base's, so the writer computes its gradient exactly when the base's is wanted.
   if (self_edge >= 0) writer_->set_next_edge(static_cast<size_t>(self_edge), old);
-  std::vector<Edge> edges{old};
+  Edges edges{old};
   for (const Edge& edge : writer_->next_edges()) edges.push_back(edge);
   if (self_edge >= 0) edges[static_cast<size_t>(self_edge) + 1] = Edge{};
   set_next_edges(std::move(edges));

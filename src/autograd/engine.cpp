@@ -164,7 +164,8 @@ void run_nodes(RunningWalk& state) {
     to = deliver(state, walk.roots[at], walk.gradients[at], true);
     if (to != WalkPlan::kNone && first && state.plan.entries[to].missing == 0) make_ready(to);
   }
-  // Of several operations that are one node, those that no gradient came to would not have run, nor what is behind them.
+  // Of several operations that are one node, those that no gradient came to would not have run, nor what is behind
+  // them.
   auto pass_on = [&](const WalkPlan::Entry& from, std::vector<Tensor> leaving) {
     for (size_t at = 0; at < leaving.size(); ++at) {
       const Edge& edge = from.node->next_edges()[at];

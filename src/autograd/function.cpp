@@ -102,7 +102,7 @@ std::vector<bool> AutogradContext::needs_input_grads(size_t argument) const {
 
 void FunctionNode::connect(std::span<const Tensor> arguments, std::vector<uint32_t> counts) try {
   context_.counts_ = std::move(counts);
-  std::vector<Edge> edges;
+  Edges edges;
   bool recording = grad_enabled();
   for (const Tensor& argument : arguments) {
     edges.push_back(recording && flows(argument) ? gradient_edge(argument) : Edge{});

@@ -10,7 +10,6 @@
 #include "support/thread_context.h"
 
 #include <algorithm>
-#include <array>
 #include <limits>
 #include <new>
 #include <optional>
@@ -45,17 +44,28 @@ std::atomic<int64_t> hook_ids{0};
 
 }  // namespace
 
+const Node::Hooks& Node::no_hooks() {
+  static const Hooks& none = *new Hooks;
+  return none;
+}
+
+Node::Hooks& Node::own_hooks() {
+  if (!hooks_) hooks_ = std::make_unique<Hooks>();
+  return *hooks_;
+}
+
 int64_t Node::add_pre_hook(PreHook hook, uint64_t kind) {
-  return pre_hooks_.emplace_back(HookEntry<PreHook>{hook_ids++, std::move(hook), kind}).id;
+  return own_hooks().before.emplace_back(HookEntry<PreHook>{hook_ids++, std::move(hook), kind}).id;
 }
 
 int64_t Node::add_post_hook(PostHook hook, uint64_t kind) {
-  return post_hooks_.emplace_back(HookEntry<PostHook>{hook_ids++, std::move(hook), kind}).id;
+  return own_hooks().after.emplace_back(HookEntry<PostHook>{hook_ids++, std::move(hook), kind}).id;
 }
 
 void Node::remove_hook(int64_t id) {
-  std::erase_if(pre_hooks_, [&](const auto& each) { return each.id == id; });
-  std::erase_if(post_hooks_, [&](const auto& each) { return each.id == id; });
+  if (!hooks_) return;
+  std::erase_if(hooks_->before, [&](const auto& each) { return each.id == id; });
+  std::erase_if(hooks_->after, [&](const auto& each) { return each.id == id; });
 }
 
 bool Node::visit(NodeVisitor&) { return false; }
@@ -112,7 +122,10 @@ Node::Node(std::string_view name, Leaf)
       operation_(sequence_),
       thread_(dispatch::current_thread()) {}
 
-uint32_t Node::add_input(const Tensor& tensor) { return add_input(InputMeta::of(tensor)); }
+uint32_t Node::add_input(const Tensor& tensor) {
+  inputs_.emplace_back(tensor.sym_sizes(), tensor.dtype(), tensor.device());
+  return static_cast<uint32_t>(inputs_.size() - 1);
+}
 uint32_t Node::add_input(InputMeta meta) {
   inputs_.push_back(std::move(meta));
   return static_cast<uint32_t>(inputs_.size() - 1);
@@ -124,20 +137,21 @@ bool Node::wants(size_t edge) const {
 }
 
 void Node::add_tensor_hooks(uint32_t input_nr, Ref<TensorHooks> hooks) {
-  tensor_hooks_.emplace_back(input_nr, std::move(hooks));
+  own_hooks().of_tensors.emplace_back(input_nr, std::move(hooks));
 }
 
 void Node::set_retained(uint32_t input_nr, WeakRef<TensorImpl> tensor) {
   drop_retained(input_nr);
-  retained_.emplace_back(input_nr, std::move(tensor));
+  own_hooks().retained.emplace_back(input_nr, std::move(tensor));
 }
 
 void Node::drop_retained(uint32_t input_nr) {
-  std::erase_if(retained_, [&](const auto& entry) { return entry.first == input_nr; });
+  if (hooks_) std::erase_if(hooks_->retained, [&](const auto& entry) { return entry.first == input_nr; });
 }
 
 void Node::run_tensor_hooks(std::vector<Tensor>& gradients) {
-  for (const auto& [nr, hooks] : tensor_hooks_) {
+  if (!hooks_) return;
+  for (const auto& [nr, hooks] : hooks_->of_tensors) {
     TENON_CHECK(hooks->entries.empty() || !is_partial(nr, gradients),
                 "[register_hook] a hook is set on a result of {} from which another result of the same call was "
                 "computed, and the gradient goes through both: compute the second one in a call of its own, or set the "
@@ -146,7 +160,7 @@ void Node::run_tensor_hooks(std::vector<Tensor>& gradients) {
     // (Of several operations, this one's would not have run.)
     if (gradients[nr].defined() || !is_compound()) hooks->run(gradients[nr]);
   }
-  for (const auto& [nr, weak] : retained_) {
+  for (const auto& [nr, weak] : hooks_->retained) {
     Ref<TensorImpl> impl = weak.lock();
     if (!impl) continue;
     Tensor gradient = whole_gradient(nr, gradients);
@@ -162,10 +176,7 @@ void keep_gradient(const Tensor& tensor, const Tensor& gradient) {
 
 void Node::drop_references() {
   next_edges_.clear();
-  pre_hooks_.clear();
-  post_hooks_.clear();
-  tensor_hooks_.clear();
-  retained_.clear();
+  hooks_.reset();
 }
 
 namespace {
@@ -176,32 +187,23 @@ class Waiting {
  public:
   using Entry = std::pair<Node*, WeakRef<Node>>;
   bool add(Node* node, WeakRef<Node>& memory) {
-    if (count_ < first_.size()) {
-      first_[count_++] = {node, std::move(memory)};
-      return true;
-    }
     try {
-      more_.reserve(more_.size() == more_.capacity() ? 2 * more_.size() + 16 : 0);
+      entries_.reserve(entries_.size() + 1);
     } catch (...) {
       return false;
     }
-    more_.emplace_back(node, std::move(memory));
+    entries_.emplace_back(node, std::move(memory));
     return true;
   }
   std::optional<Entry> take() {
-    if (!more_.empty()) {
-      Entry last = std::move(more_.back());
-      more_.pop_back();
-      return last;
-    }
-    if (count_ == 0) return std::nullopt;
-    return std::move(first_[--count_]);
+    if (entries_.empty()) return std::nullopt;
+    Entry last = std::move(entries_.back());
+    entries_.pop_back();
+    return last;
   }
 
  private:
-  std::array<Entry, 16> first_;
-  size_t count_ = 0;
-  std::vector<Entry> more_;
+  SmallVector<Entry, 16> entries_;
 };
 
 }  // namespace

@@ -22,7 +22,7 @@ bool flows(const Tensor& tensor) { return tensor.defined() && tensor.is_floating
 
 std::vector<Tensor> detail::backward_once(const std::string& name, std::vector<Tensor> gradients,
                                           const std::function<std::vector<Tensor>(std::vector<Tensor>)>& backward) {
-  std::vector<Edge> edges;
+  Edges edges;
   if (grad_enabled() && std::any_of(gradients.begin(), gradients.end(), flows))
     for (const Tensor& gradient : gradients) edges.push_back(flows(gradient) ? gradient_edge(gradient) : Edge{});
   std::vector<Tensor> leaving;

@@ -153,18 +153,15 @@ RowNode::RowNode(Ref<RecordedCall> call)
     : Node(node_name(*call), call->operation), call_(std::move(call)), plan_(plan_of(*call_->row)) {}
 
 void RowNode::connect(std::span<const dispatch::Value> arguments) {
-  std::vector<Edge> edges;
-  edges.reserve(plan_.rules.size());
   for (const RowPlan::Rule& rule : plan_.rules) {
     uint32_t count = 0;
     arguments[rule.argument].each_tensor([&](const Tensor& tensor) {
       ++count;
       bool flows = tensor.defined() && tensor.is_floating_point();
-      edges.push_back(flows ? gradient_edge(tensor) : Edge{});
+      add_next_edge(flows ? gradient_edge(tensor) : Edge{});
     });
     edge_counts_.push_back(count);
   }
-  set_next_edges(std::move(edges));
 }
 
 void RowNode::connect_to(Edge self) {

@@ -52,7 +52,7 @@ class RowNode final : public Node {
   Ref<RecordedCall> call_;
   const RowPlan& plan_;
   SmallVector<uint32_t, 4> edge_counts_;  // of each rule
-  std::vector<Saved> saved_;
+  SmallVector<Saved, 2> saved_;
   bool released_ = false;
   WeakRef<Node> outer_;
   Ref<ViewStep> outer_chain_;

@@ -3,9 +3,7 @@
 #include "autograd/node_name.h"
 #include "autograd/row_node.h"
 #include "support/at_fork.h"
-#include "support/thread_data.h"
 
-#include <array>
 #include <memory>
 #include <mutex>
 #include <unordered_map>
@@ -43,17 +41,13 @@ const RowPlan& look_up(const ops::Row& row) {
 
 }  // namespace
 
+// Asked at every recorded call: the row knows the answer.
 const RowPlan& plan_of(const ops::Row& row) {
-  // Asked at every recorded call. On the heap: a library that a program loads late (Python does) has little room among
-  // the thread's own variables.
-  struct Slot {
-    const ops::Row* row = nullptr;
-    const RowPlan* plan = nullptr;
-  };
-  auto& slots = support::thread_data([] { return new std::array<Slot, 256>(); });
-  Slot& slot = slots[(reinterpret_cast<uintptr_t>(&row) >> 6) % slots.size()];
-  if (slot.row != &row) slot = {&row, &look_up(row)};
-  return *slot.plan;
+  if (const void* known = row.gradient_plan.get()) [[likely]]
+    return *static_cast<const RowPlan*>(known);
+  const RowPlan& plan = look_up(row);
+  row.gradient_plan.set(&plan);
+  return plan;
 }
 
 }  // namespace tenon::autograd

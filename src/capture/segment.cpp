@@ -57,7 +57,7 @@ std::vector<Standing> changed(std::span<const Standing> before, std::span<const 
 
 }  // namespace
 
-void Segment::run_end(Frame& frame, std::span<Value> tensors) const {
+void Segment::run_end(Frame& frame, std::span<Value> tensors, std::span<const Standing> before) const {
   if (const auto* read = std::get_if<Read>(&end)) {
     dispatch::ExcludeKeys below(KeySet{DispatchKey::Capture});
     Scalar value = (read->operand ? frame.at(*read->operand) : tensors[0].tensor()).item();
@@ -68,8 +68,6 @@ void Segment::run_end(Frame& frame, std::span<Value> tensors) const {
     for (const Operand& operand : act->operands)
       given.push_back(operand ? frame.at(*operand) : tensors[next++].take_tensor());
     autograd::SetGradMode mode(act->grad_enabled);
-    std::vector<Standing> before;
-    if (act->watched) before = standings(frame);
     std::vector<Tensor> results = act->run(given);
     Aftermath aftermath{autograd::grad_enabled(), {}};
     if (act->watched) aftermath.changed = changed(before, standings(frame));
@@ -80,17 +78,26 @@ void Segment::run_end(Frame& frame, std::span<Value> tensors) const {
 
 std::vector<Value> Segment::run(Frame& frame) const {
   std::vector<Value> results;
+  std::vector<Standing> before;
+  const auto* act = std::get_if<Act>(&end);
+  const bool is_watched = act && act->watched;
+  if (is_watched) before = standings(frame);
   {
     support::OwnCode own;
     dispatch::ExcludeKeys cast_already(KeySet{DispatchKey::Autocast});
     results = run_graph(frame);
   }
+  if (is_watched) {
+    // What the graph computed is known from here on.
+    std::vector<Standing> with_computed = standings(frame);
+    before.insert(before.end(), with_computed.begin() + static_cast<ptrdiff_t>(before.size()), with_computed.end());
+  }
   const auto* returned = std::get_if<Return>(&end);
   if (!returned) {
-    size_t before = frame.registers.size();
-    run_end(frame, results);
+    size_t registers = frame.registers.size();
+    run_end(frame, results, before);
     if (end_registers.load(std::memory_order_relaxed) < 0)
-      end_registers.store(static_cast<int64_t>(frame.registers.size() - before), std::memory_order_relaxed);
+      end_registers.store(static_cast<int64_t>(frame.registers.size() - registers), std::memory_order_relaxed);
     return {};
   }
   if (returned->results.empty()) return results;

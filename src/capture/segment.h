@@ -56,7 +56,9 @@ struct Resume {};  // nothing: a break that was asked for
 struct Act {       // something that is not recorded runs on real tensors; its results become inputs
   std::function<std::vector<Tensor>(std::span<const Tensor> tensors)> run;
   bool grad_enabled = true;  // when it runs
-  bool watched = false;      // it is somebody's code: whatever it does to the frame's tensors is found out afterwards
+  // Whatever it and the graph before it do to the frame's tensors is found out afterwards: it is somebody's code, or
+  // the graph writes to one of several views of a tensor outside.
+  bool watched = false;
   std::vector<Operand> operands = {};
 };
 using End = std::variant<Return, Read, Resume, Act>;
@@ -117,7 +119,8 @@ struct Segment {
   std::vector<dispatch::Value> run(Frame& frame) const;
   // Runs the graph alone; its results go to the frame's registers and symbols. Gives what the end works on.
   std::vector<dispatch::Value> run_graph(Frame& frame) const;
-  void run_end(Frame& frame, std::span<dispatch::Value> tensors) const;
+  // `before`: what the frame's tensors were to autograd before the graph ran, or as it gave them; if it is watched.
+  void run_end(Frame& frame, std::span<dispatch::Value> tensors, std::span<const Standing> before) const;
   // Of a returning segment: leaves the thread as the function does.
   void leave() const;
 };

@@ -48,6 +48,12 @@ Tensor as_tensor(const Scalar& number) {
   return number.kind() == Scalar::Kind::Bool ? tensor(number.to_bool()) : tensor(number.to_int());
 }
 
+// A piece of a tensor (`split`), or a view of one: once that was written to, it refuses to tell its history.
+bool is_one_of_several(const Tensor& fake) {
+  const autograd::AutogradMeta* meta = autograd::meta_of(fake);
+  return meta && meta->creation == autograd::Creation::OneOfSeveral;
+}
+
 // A view that autograd does not see as one (`detach`), written with something that requires grad.
 bool has_own_history(const Tensor& fake) {
   const autograd::AutogradMeta* meta = autograd::meta_of(fake);
@@ -163,10 +169,41 @@ void Session::record_call(dispatch::Call& call) {
       if (tensor.defined()) made_.emplace_back(WeakRef<TensorImpl>(tensor.ref()), call.op.name());
     });
   writes |= call.op.schema().is_mutable();
+  bool concerns_others = false;
   for (int at : call.op.schema().mutated_arguments())
     args[static_cast<size_t>(at)].each_tensor([&](const Tensor& tensor) {
-      if (tensor.defined()) written_.insert(tensor.impl()->storage.get());
+      if (!tensor.defined()) return;
+      written_.insert(tensor.impl()->storage.get());
+      concerns_others |= gives_others_a_history(tensor);
     });
+  if (concerns_others)
+    act(
+        "a view of a tensor outside is written with what requires grad, and other views of it come to require grad", {},
+        [](std::span<const Tensor>) { return std::vector<Tensor>(); }, Keep::Operands, true);
+}
+
+// Whether a write gave the tensor a history, and with it, in eager, others that the function was given: they and the
+// tensor are views of one that lies outside, of which the fakes know nothing.
+bool Session::gives_others_a_history(const Tensor& written) {
+  if (!written.requires_grad() || options_.fullgraph) return false;
+  const autograd::AutogradMeta* meta = autograd::meta_of(written);
+  const Tensor& input = meta && meta->view ? meta->view->base : written;
+  auto origin = origins_.find(input.impl());
+  if (origin == origins_.end()) return false;
+  auto base_of = [](const Tensor& real) {
+    const autograd::AutogradMeta* of = autograd::meta_of(real);
+    return of && of->follows_base() ? of->view->base.impl() : real.impl();
+  };
+  const TensorImpl* base = base_of(real_at(origin->second.second));
+  bool any = false, related = false;
+  for (const auto& [impl, other] : origins_) {
+    const Tensor& fake = other.first;
+    if (fake.is(input) || !fake.is_same_storage(input) || fake.requires_grad() || !fake.is_floating_point()) continue;
+    any |= others_with_histories_.insert(impl).second;
+    related |= base_of(real_at(other.second)) == base;
+  }
+  // Another call may be given tensors that are related otherwise, and must come here all the same.
+  return any && choose(related);
 }
 
 // The row's parts are recorded. Where the user counts from the beginning of a storage: fakes of inputs begin theirs,
@@ -224,7 +261,38 @@ bool Session::is_left(const Tensor& fake) const {
   }
 }
 
+// Memory of a tensor from before the break, without its history.
+Tensor Session::record_place(const Tensor& fake) {
+  static const dispatch::Operator& strided = dispatch::find_operator("aten::_strided_view");
+  Tensor root = fake;
+  for (auto recipe = recipes_.find(root.impl()); recipe != recipes_.end(); recipe = recipes_.find(root.impl())) {
+    if (origins_.contains(root.impl())) break;
+    root = recipe->second.source;
+  }
+  know(root);
+  if (root.is(fake)) return root;
+  Tensor place = core::make_view(root, fake.sym_sizes(), fake.sym_strides(), fake.sym_storage_offset());
+  const Value args[] = {Value(root), Value(place.sym_sizes()).own(), Value(place.sym_strides()).own(),
+                        Value(place.sym_storage_offset() - root.sym_storage_offset()).own()};
+  const Value result(place);
+  recorder_->record(strided, args, {&result, 1}, [](const Tensor& tensor) { return fake::like(tensor); }).grad_enabled =
+      false;
+  return place;
+}
+
 void Session::derive(const Tensor& fake, const Recipe& recipe) {
+  // What has no history (`detach`) asks nothing of the history of what it was made of, which may refuse to tell it.
+  if (!fake.requires_grad() && recipe.metas.size() == 1 && recipe.grad_enabled && recipe.source.requires_grad() &&
+      is_one_of_several(recipe.source)) {
+    Tensor place = record_place(recipe.source);
+    dispatch::Values args;
+    for (const Value& arg : recipe.args)
+      args.push_back(arg.map_tensors([&](const Tensor& tensor) { return tensor.is(recipe.source) ? place : tensor; }));
+    const Value result(fake);
+    recorder_->record(*recipe.op, args, {&result, 1}, [](const Tensor& tensor) { return fake::like(tensor); })
+        .grad_enabled = false;
+    return;
+  }
   for (const Value& arg : recipe.args)
     arg.each_tensor([&](const Tensor& tensor) {
       if (!tensor.defined()) return;
@@ -536,6 +604,7 @@ void Session::follow(const Standing& standing) {
   for (const auto& [impl, origin] : origins_) {
     const auto& [fake, ref] = origin;
     if (!(ref == standing.tensor)) continue;
+    if (fake.requires_grad() == standing.requires_grad && fake.is_leaf() == standing.is_leaf) return;
     if (standing.is_leaf) {
       set_views_free(fake);
       autograd::AutogradMeta& meta = autograd::ensure_meta(fake);

@@ -195,6 +195,8 @@ class Session {
   void break_early();
   std::vector<Tensor> live_bases(std::span<const Tensor> kept);
   void remake_views(std::span<const Tensor> bases);
+  Tensor record_place(const Tensor& fake);
+  bool gives_others_a_history(const Tensor& written);
   Scalar read_item(const Tensor& tensor);
   Scalar next_number(Dtype dtype);
   bool resolve(sym::Expr expr);
@@ -215,8 +217,9 @@ class Session {
   std::unordered_map<const CellState*, std::pair<Tensor, Tensor>> cell_inputs_;  // of cells: the tensor and its fake
   std::unordered_map<const TensorImpl*, std::pair<Tensor, InputRef>> origins_;   // fakes with a place in the frame
   std::unordered_map<const TensorImpl*, Recipe> recipes_;                        // fakes that are views
-  std::unordered_map<const TensorImpl*, uint32_t> held_;                         // references that recipes hold
-  std::unordered_map<const TensorImpl*, Item> items_;                            // elements that were read
+  std::unordered_set<const TensorImpl*> others_with_histories_;  // asked about: `gives_others_a_history`
+  std::unordered_map<const TensorImpl*, uint32_t> held_;         // references that recipes hold
+  std::unordered_map<const TensorImpl*, Item> items_;            // elements that were read
   std::unordered_map<const CellState*, CellValue> seen_cells_;
   std::vector<std::pair<WeakRef<TensorImpl>, std::string>> made_;  // every fake that an operator made, and which
   size_t segment_ = 0;                                             // how many ended already

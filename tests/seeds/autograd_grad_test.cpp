@@ -247,7 +247,7 @@ TEST_P(TestAutograd, backward_create_graph_warns) {
 
 TEST_P(TestAutograd, next_functions) {
   Tensor x = randn({5, 5}).set_requires_grad(), y = randn({5, 5}).set_requires_grad(), a = x + y;
-  const std::vector<autograd::Edge>& of_a = grad_fn(a)->next_edges();
+  const autograd::Edges& of_a = grad_fn(a)->next_edges();
   ASSERT_EQ(of_a.size(), 2u);
   for (const autograd::Edge& edge : of_a) {
     EXPECT_EQ(edge.node->name(), "torch::autograd::AccumulateGrad");
@@ -256,12 +256,12 @@ TEST_P(TestAutograd, next_functions) {
   EXPECT_EQ(of_a[0].node.get(), autograd::gradient_edge(x).node.get());
   // A number of an operator is no tensor here, and has no edge; a tensor that does not require grad has an empty one.
   Tensor b = a + tensor(5.0f);
-  const std::vector<autograd::Edge>& of_b = grad_fn(b)->next_edges();
+  const autograd::Edges& of_b = grad_fn(b)->next_edges();
   ASSERT_EQ(of_b.size(), 2u);
   EXPECT_EQ(of_b[0].node.get(), grad_fn(a).get());
   EXPECT_FALSE(of_b[1].valid());
   Tensor c = a + 5;
-  const std::vector<autograd::Edge>& of_number = grad_fn(c)->next_edges();
+  const autograd::Edges& of_number = grad_fn(c)->next_edges();
   ASSERT_EQ(of_number.size(), 1u);
   EXPECT_EQ(of_number[0].node.get(), grad_fn(a).get());
 }

@@ -39,6 +39,10 @@ struct OutputPlan {
   dispatch::Value number;  // Number: possibly symbolic
 };
 
+// Of a result: whether it is made again as a view of a forward output. `Passed`: gradients of other results pass it, so
+// that it is a forward output too, whose gradient the compiled function takes.
+enum class Remade : uint8_t { No, AsView, Passed };
+
 // A tensor that looks into the memory of a forward output, made again above autograd: results that share memory share
 // versions and histories too. So do views of a view of an input that has a history of its own.
 struct RemadeView {
@@ -47,7 +51,8 @@ struct RemadeView {
   std::vector<ViewLink> chain = {};  // made so
   int32_t parent = -1;               // or a view of an earlier one of these
   ViewLink link = {};
-  int32_t history = -1;  // the forward output whose gradient goes to it, if autograd does not see that it is a view
+  // The forward output whose gradient goes to it: autograd does not see that it is a view, or it is `Passed`.
+  int32_t history = -1;
   bool is_apart =
       false;  // its history leads to the base, but not through its parent: one of them is older than a write
 };
@@ -63,6 +68,7 @@ struct HoistedView {
   graph::ValueId value = graph::kNoValue;  // in the captured graph
   int32_t input = -1;                      // what it is a view of: an input, or one of these before it
   std::vector<ViewLink> chain;
+  autograd::Creation creation = autograd::Creation::Ordinary;
 };
 
 // A result that gradients are computed from. As in eager, the history of such a gradient leads to the result itself
@@ -88,9 +94,9 @@ struct JointGraph {
   std::vector<OutputPlan> outputs;   // results of the captured function
   std::vector<RemadeView> remade;
   // What was decided for want of knowledge of the sizes, and must be decided alike when the program is traced again
-  // with more of it. By level of differentiation, by result: whether it is made again as a view; by tangent: whether it
+  // with more of it. By level of differentiation, by result: how it is made again as a view; by tangent: whether it
   // is dense where the value that it belongs to need not be.
-  std::vector<std::vector<bool>> are_remade;
+  std::vector<std::vector<Remade>> are_remade;
   std::vector<bool> are_dense;
   std::vector<bool> reached;                 // of gradients as results: by gradient asked for, whether there is one
   std::vector<int32_t> tangents;             // forward output whose gradient tangent i is
@@ -128,7 +134,8 @@ struct Program {
   std::vector<Junction> junctions = {};   // inputs after these, if there are levels
   // By result with a gradient: whether it is given one; empty: all are.
   std::vector<bool> given_tangents = {};
-  std::vector<std::vector<bool>> are_remade = {};  // of those levels that were traced before (`JointGraph::are_remade`)
+  std::vector<std::vector<Remade>> are_remade =
+      {};  // of those levels that were traced before (`JointGraph::are_remade`)
 };
 
 JointGraph trace_joint(const Program& program);

@@ -24,6 +24,7 @@ struct Edge {
   uint32_t input_nr = 0;
   bool valid() const { return static_cast<bool>(node); }
 };
+using Edges = SmallVector<Edge, 2>;
 
 // What a gradient that arrives at a node must look like.
 struct InputMeta {
@@ -71,11 +72,12 @@ class Node : public Counted {
   // Where the operator was called: threads are numbered as a Profiler's events number them.
   int32_t thread() const { return thread_; }
 
-  const std::vector<Edge>& next_edges() const { return next_edges_; }
-  void set_next_edges(std::vector<Edge> edges) { next_edges_ = std::move(edges); }
+  const Edges& next_edges() const { return next_edges_; }
+  void set_next_edges(Edges edges) { next_edges_ = std::move(edges); }
+  void add_next_edge(Edge edge) { next_edges_.push_back(std::move(edge)); }
   void set_next_edge(size_t at, Edge edge) { next_edges_[at] = std::move(edge); }
 
-  const std::vector<InputMeta>& inputs() const { return inputs_; }
+  const SmallVector<InputMeta, 1>& inputs() const { return inputs_; }
   // Makes room for one more input, a gradient like `tensor`; its number.
   uint32_t add_input(const Tensor& tensor);
   uint32_t add_input(InputMeta meta);
@@ -98,8 +100,8 @@ class Node : public Counted {
   int64_t add_pre_hook(PreHook hook, uint64_t kind = 0);
   int64_t add_post_hook(PostHook hook, uint64_t kind = 0);
   void remove_hook(int64_t id);
-  const std::vector<HookEntry<PreHook>>& pre_hooks() const { return pre_hooks_; }
-  const std::vector<HookEntry<PostHook>>& post_hooks() const { return post_hooks_; }
+  const std::vector<HookEntry<PreHook>>& pre_hooks() const { return hooks().before; }
+  const std::vector<HookEntry<PostHook>>& post_hooks() const { return hooks().after; }
   void add_tensor_hooks(uint32_t input_nr, Ref<TensorHooks> hooks);
   // The tensor keeps its gradient (`retain_grad`); replaces one with the same number.
   void set_retained(uint32_t input_nr, WeakRef<TensorImpl> tensor);
@@ -107,8 +109,8 @@ class Node : public Counted {
   // Hooks of the tensors that these gradients belong to, then retained gradients.
   virtual void run_tensor_hooks(std::vector<Tensor>& gradients);
   using HooksOfInput = std::pair<uint32_t, Ref<TensorHooks>>;
-  const std::vector<HooksOfInput>& tensor_hooks() const { return tensor_hooks_; }
-  const std::vector<std::pair<uint32_t, WeakRef<TensorImpl>>>& retained() const { return retained_; }
+  const std::vector<HooksOfInput>& tensor_hooks() const { return hooks().of_tensors; }
+  const std::vector<std::pair<uint32_t, WeakRef<TensorImpl>>>& retained() const { return hooks().retained; }
 
   // Shows what the node holds (visit.h). False: it cannot be repeated from that, and is called as it is. It may have
   // shown some of it by then.
@@ -140,12 +142,19 @@ class Node : public Counted {
   std::string name_;
   uint64_t sequence_, operation_;
   int32_t thread_;
-  std::vector<Edge> next_edges_;
-  std::vector<InputMeta> inputs_;
-  std::vector<HookEntry<PreHook>> pre_hooks_;
-  std::vector<HookEntry<PostHook>> post_hooks_;
-  std::vector<HooksOfInput> tensor_hooks_;
-  std::vector<std::pair<uint32_t, WeakRef<TensorImpl>>> retained_;
+  // Most nodes have few edges, one input and no hooks: making one should take little memory.
+  Edges next_edges_;
+  SmallVector<InputMeta, 1> inputs_;
+  struct Hooks {
+    std::vector<HookEntry<PreHook>> before;
+    std::vector<HookEntry<PostHook>> after;
+    std::vector<HooksOfInput> of_tensors;
+    std::vector<std::pair<uint32_t, WeakRef<TensorImpl>>> retained;
+  };
+  static const Hooks& no_hooks();
+  const Hooks& hooks() const { return hooks_ ? *hooks_ : no_hooks(); }
+  Hooks& own_hooks();  // made if there are none
+  std::unique_ptr<Hooks> hooks_;
   std::unique_ptr<const std::string> made_at_;
 
   // Where the node stands in the walk that has claimed it: a walk finds its own numbers without a table.

@@ -14,6 +14,7 @@
 #include <tenon/loop/builder.h>
 #include <tenon/ops/arguments.h>
 
+#include <atomic>
 #include <functional>
 #include <string>
 #include <vector>
@@ -166,6 +167,19 @@ struct GradRule {
 
 enum class Kind : uint8_t { Pointwise, Reduction, Element, View, Composite, Opaque };
 
+// What somebody made of a row when first asked, kept with it for good. A copy of the row begins anew.
+class Derived {
+ public:
+  Derived() = default;
+  Derived(const Derived&) {}
+  Derived& operator=(const Derived&) { return *this; }
+  const void* get() const { return made_.load(std::memory_order_acquire); }
+  void set(const void* made) const { made_.store(made, std::memory_order_release); }
+
+ private:
+  mutable std::atomic<const void*> made_{nullptr};
+};
+
 struct Row final : dispatch::OperatorTraits {
   schema::Schema schema;
   Kind kind = Kind::Opaque;
@@ -195,6 +209,7 @@ struct Row final : dispatch::OperatorTraits {
   const dispatch::Operator* inplace_op = nullptr;  // the derived form of this row
 
   const dispatch::Operator* op = nullptr;
+  Derived gradient_plan;  // what autograd made of `grads`
   bool inplace() const { return functional != nullptr; }
   bool ignores(std::string_view argument) const;
   bool dynamic() const { return static_cast<bool>(opaque.make); }  // sizes depend on data

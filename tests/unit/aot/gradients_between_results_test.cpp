@@ -277,5 +277,65 @@ TEST(GradientsBetweenResults, a_view_from_before_a_write_is_not_on_the_way) {
   }
 }
 
+// A result that is a view of another, and from which a third is computed: its gradient is that of both ways
+// (fuzz 29623).
+TEST(GradientsBetweenResults, what_is_computed_from_a_view_of_a_result) {
+  std::vector<std::function<std::vector<Tensor>(Tensor)>> functions = {
+      [](Tensor x) {
+        Tensor y = x * 1.5, view = y.t();
+        return std::vector{y, view, view.sin()};
+      },
+      [](Tensor x) {
+        Tensor y = x * 1.5, part = y.select(0, 1), inner = part.slice(0, 1);
+        return std::vector{y, part, inner, (part * inner.sum()).exp(), inner.cos()};
+      },
+      [](Tensor x) {  // the first is not returned
+        Tensor y = x * 1.5, view = y.t(), flat = y.flatten();
+        return std::vector{view, flat, view.sin(), flat.cos()};
+      },
+      [](Tensor x) {
+        Tensor y = x * 1.5, view = y.t();
+        return std::vector{y, view, masked_select(view, view > 0.1)};
+      },
+  };
+  for (const char* backend : {"inductor", "aot_eager", "eager"})
+    for (size_t which = 0; which < functions.size(); ++which) {
+      SCOPED_TRACE(fmt::format("{} {}", backend, which));
+      auto& f = functions[which];
+      auto g = compile(f, {.backend = backend, .capture_dynamic_output_shape_ops = true});
+      for (int64_t size : {4, 4, 6}) {
+        Tensor x = (arange(size * 3).view({size, 3}).to(kFloat32) / 10 - 0.4).set_requires_grad();
+        std::vector<Tensor> expected = f(x), found = g(x);
+        auto all_of = [&](const std::vector<Tensor>& of) {
+          Tensor loss = zeros({});
+          for (size_t at = 0; at < of.size(); ++at) loss = loss + of[at].sum() * static_cast<double>(at + 1);
+          std::vector<Tensor> inputs = of;
+          inputs.push_back(x);
+          return autograd::grad(std::vector{loss}, inputs, {}, true);
+        };
+        std::vector<Tensor> wanted = all_of(expected), got = all_of(found);
+        for (size_t at = 0; at < wanted.size(); ++at)
+          EXPECT_LE(testing::difference(got[at], wanted[at]), 1e-5) << "gradient " << at;
+        for (size_t from = 0; from < expected.size(); ++from)
+          for (size_t to = 0; to < expected.size(); ++to) {
+            auto gradient = [&](const std::vector<Tensor>& of) {
+              Tensor made = autograd::grad({of[from].sum()}, {of[to]}, {}, true, false, true)[0];
+              return made.defined() ? made : full_like(of[to], -7);
+            };
+            EXPECT_LE(testing::difference(gradient(found), gradient(expected)), 1e-5) << from << " by " << to;
+          }
+        // A later write to one is seen by the other, as between any views.
+        auto after_a_write = [&](auto&& h) {
+          Tensor leaf = x.detach().clone().set_requires_grad();
+          std::vector<Tensor> of = h(leaf);
+          of[1].mul_(3);
+          of[0].sum().backward();
+          return leaf.grad();
+        };
+        EXPECT_LE(testing::difference(after_a_write(g), after_a_write(f)), 1e-5);
+      }
+    }
+}
+
 }  // namespace
 }  // namespace tenon

@@ -152,5 +152,50 @@ TEST(WrittenViews, grad_mode_turned_on_inside) {
   });
 }
 
+struct Doubled : autograd::Function<Doubled> {
+  static Tensor forward(autograd::AutogradContext*, const Tensor& x) { return x * 2; }
+  static std::vector<Tensor> backward(autograd::AutogradContext*, std::vector<Tensor> gradients) {
+    return {gradients[0] * 2};
+  }
+};
+
+// Two arguments are views of one tensor outside: what is written to one gives the other a history (fuzz 37132).
+TEST(WrittenViews, other_views_come_to_require_grad) {
+  std::vector<std::function<Tensor(Tensor)>> uses = {[](Tensor a) { return a * 2; },
+                                                     [](Tensor a) { return Doubled::apply(a); },
+                                                     [](Tensor a) { return a.requires_grad() ? a * 3 : a * 5; },
+                                                     [](Tensor a) {
+                                                       graph_break();
+                                                       return Doubled::apply(a);
+                                                     }};
+  on_all_backends([&](auto&& compiled) {
+    for (size_t use = 0; use < uses.size(); ++use)
+      for (bool overlap : {true, false})
+        for (bool inside : {true, false}) {
+          SCOPED_TRACE(fmt::format("use {}, overlap {}, leaf made inside {}", use, overlap, inside));
+          auto function = [&uses, use, inside](Tensor a, Tensor b, Tensor given) {
+            Tensor leaf = inside ? ones_like(b).set_requires_grad() : given;
+            b.mul_(leaf);
+            return std::pair(uses[use](a), leaf);
+          };
+          auto f = compiled(function);
+          auto run = [&](auto&& of, int64_t rows) {
+            Tensor base = arange(rows * 2).view({rows, 2}).to(kFloat32);
+            Tensor a = base.slice(0, overlap ? 1 : 3), b = base.slice(0, 0, 3);
+            auto [result, leaf] = of(a, b, ones_like(b).set_requires_grad());
+            EXPECT_TRUE(result.requires_grad() && a.requires_grad() && base.requires_grad());
+            result.sum().backward();
+            return std::pair(result.detach(), leaf.grad());
+          };
+          for (int64_t rows : {6, 6, 5}) {
+            auto [expected, expected_gradient] = run(function, rows);
+            auto [got, gradient] = run(f, rows);
+            EXPECT_TRUE(same_bits(got, expected));
+            EXPECT_TRUE(same_bits(gradient, expected_gradient));
+          }
+        }
+  });
+}
+
 }  // namespace
 }  // namespace tenon

@@ -144,6 +144,48 @@ TEST(Creation, compiled_functions_may_give_tensors_another_shape) {
   }
 }
 
+// Something is computed from a piece of an argument, and both are returned (fuzz 36824).
+TEST(Creation, a_piece_of_an_argument_that_a_compiled_function_returns_may_not_be_changed) {
+  auto function = [](Tensor x) {
+    Tensor piece = x.split(1, 0)[1];
+    return std::pair(piece, piece.sin());
+  };
+  for (const char* backend : {"inductor", "aot_eager", "eager"}) {
+    auto f = compile(function, {.backend = backend});
+    for (int64_t rows : {3, 3, 4}) {
+      Tensor x = randn({rows, 2}).set_requires_grad();
+      auto [piece, sine] = f(x * 1);
+      EXPECT_THAT(error_of([&piece = piece] { piece.mul_(2); }), HasSubstr("a function that returns multiple views"))
+          << backend;
+      auto [again, second] = f(x * 1);
+      (again.sum() + second.sum()).backward();
+      EXPECT_TRUE(x.grad()[1].allclose(x.detach()[1].cos() + 1, 1e-6, 1e-6)) << backend;
+    }
+  }
+}
+
+// What was detached from a piece is read behind a break, after the piece's memory was written (fuzz 4520).
+TEST(Creation, what_was_detached_from_a_changed_piece_outlives_a_break) {
+  auto function = [](Tensor x) {
+    Tensor piece = x.split(1, 0)[0], cut = piece.reshape({x.size(1), 1}).detach();
+    cut.add_(1);
+    SymFloat first = cut.sum().item<SymFloat>();
+    return std::pair(cut * first, piece);
+  };
+  for (const char* backend : {"inductor", "aot_eager", "eager"})
+    for (Dynamic dynamic : {Dynamic::On, Dynamic::Off}) {
+      auto f = compile(function, {.dynamic = dynamic, .backend = backend});
+      for (int64_t columns : {3, 3, 5}) {
+        Tensor x = randn({2, columns}).set_requires_grad(), y = x.detach().clone().set_requires_grad();
+        auto [expected, expected_piece] = function(x);
+        auto [got, piece] = f(y);
+        EXPECT_TRUE(same_bits(got, expected)) << backend;
+        EXPECT_TRUE(same_bits(y, x)) << backend;
+        EXPECT_EQ(got.requires_grad(), expected.requires_grad()) << backend;
+      }
+    }
+}
+
 // A node holds the very tensor, and yet no ring: the tensor may come to depend on it.
 TEST(Creation, what_is_saved_is_let_go_of_when_its_history_changes) {
   Tensor w = randn({3}).set_requires_grad();
