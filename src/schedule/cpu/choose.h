@@ -12,9 +12,10 @@ namespace tenon::schedule::cpu {
 struct Cost {
   double instructions = 0;  // of all threads together
   double memory = 0;        // waiting for lines of the first and second cache
-  double threads = 1;       // that share both
+  double threads = 1;       // that can share both
   double overhead = 0;      // starting kernels
-  // Little work is not shared: waking threads would take longer.
+  // Of small machines and large ones, for a schedule that only many threads make fast is none for most. Little work is
+  // not shared: waking threads would take longer.
   double total() const;
 };
 Cost cost(const Nest& nest, const LoopSchedule& schedule);

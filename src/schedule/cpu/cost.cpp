@@ -180,7 +180,7 @@ class Counter {
     double trips = 1;
     for (const Counted& loop : loops_)
       if (loop.piece->parallel()) trips *= loop.piece->vector() ? std::ceil(loop.trips / kColumns) : loop.trips;
-    cost_.threads = std::min(kThreads, trips);
+    cost_.threads = trips;
     if (split_) cost_.overhead += kSecondKernel;
   }
 
@@ -196,7 +196,8 @@ class Counter {
 
 double Cost::total() const {
   const double work = instructions + memory;
-  return std::min(work, work / threads + kFork) + overhead;
+  auto shared_by = [&](double most) { return std::min(work, work / std::min(threads, most) + kFork) + overhead; };
+  return (shared_by(kFewThreads) + shared_by(kManyThreads)) / 2;
 }
 
 Cost cost(const Nest& nest, const LoopSchedule& schedule) { return Counter(nest, schedule).run(); }

@@ -6,7 +6,8 @@
 namespace tenon::schedule::cpu {
 
 constexpr double kLanes = 16;             // of a vector of floats
-constexpr double kThreads = 16;           // that share a kernel
+constexpr double kFewThreads = 2;         // that share a kernel: on a small machine,
+constexpr double kManyThreads = 16;       // and on a large one
 constexpr double kLine = 64;              // bytes
 constexpr double kFirstCache = 24 << 10;  // bytes: what is left of 32 KiB beside stack and code
 constexpr double kSecondCache = 768 << 10;

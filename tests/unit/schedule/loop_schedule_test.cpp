@@ -149,6 +149,26 @@ TEST(ChooseOnCpu, CandidatesAreFewAndLegal) {
   }
 }
 
+// The gradient of a bias beside that of an activation: columns are summed, and what they are sums of is stored. Lanes
+// along the columns would only pay if very many threads shared them.
+TEST(ChooseOnCpu, ColumnsThatAreStoredTooGoAlongMemory) {
+  for (int rows : {16, 64, 128, 512, 4096})
+    for (int columns : {64, 256, 1024}) {
+      Nest nest = parse_nest(fmt::format(R"(nest()
+  axis a0 kept {0}
+  axis a1 reduced {1}
+  stage 0 full work 2 reductions 1 ordered 1
+  load v0 f32 stage 0 [1, {0}]
+  load v1 f32 stage 0 [1, {0}]
+  store v2 f32 stage 0 [1, {0}]
+  store v3 f32 stage 0 kept [1, 0]
+)",
+                                         columns, rows));
+      EXPECT_NE(to_string(cpu::choose(nest)).find("vector a0"), std::string::npos)
+          << rows << " rows of " << columns << ": " << to_string(cpu::choose(nest));
+    }
+}
+
 TEST(ChooseOnCpu, LanesGoAlongMemory) {
   EXPECT_EQ(to_string(cpu::choose(row_sum())), "parallel a0, vector a1");
   EXPECT_EQ(to_string(cpu::choose(batch_sum())), "parallel a0, a1, vector a2");
