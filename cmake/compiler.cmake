@@ -13,9 +13,7 @@ set(CMAKE_CXX_FLAGS_DEBUG "-O0 -g")
 if(NOT CMAKE_CXX_COMPILER_LAUNCHER)
   find_program(CCACHE ccache)
   if(CCACHE)
-    # Without these, ccache takes every file that uses a precompiled header for changed.
-    set(CMAKE_CXX_COMPILER_LAUNCHER
-      env CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${CCACHE})
+    set(CMAKE_CXX_COMPILER_LAUNCHER ${PROJECT_SOURCE_DIR}/tools/cached_compiler)
   endif()
 endif()
 
