@@ -131,6 +131,15 @@ def _ours() -> dict:
     return table
 
 
+# Operators that we have, with results that lie otherwise: ours are copies, PyTorch's pieces of their input.
+_COPIES_HERE = {"aten::unsafe_split.Tensor", "aten::unsafe_split_with_sizes", "aten::unsafe_chunk"}
+
+
+def _serves(op: torch._ops.OpOverload) -> bool:
+    """Whether our row stands for it in a graph, where nothing writes."""
+    return _core.has_operator(op.name()) and not op._schema.is_mutable and op.name() not in _COPIES_HERE
+
+
 @functools.cache
 def decompositions() -> dict:
     table = {
@@ -138,7 +147,7 @@ def decompositions() -> dict:
         for op, parts in torch._decomp.decomposition_table.items()
         if isinstance(op, torch._ops.OpOverload)
         and op not in _KEPT
-        and not _core.has_operator(op.name())
+        and not _serves(op)
         and torch.Tag.nondeterministic_seeded not in op.tags
     }
     return table | _ours()
