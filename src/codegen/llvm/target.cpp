@@ -131,7 +131,8 @@ int isa_bits() {
 void set_isa(int bits) {
   TENON_CHECK(bits == 0 || bits == 128 || bits == 256 || bits == 512, "[set_isa] expected 128, 256 or 512, got {}",
               bits);
-  forced_bits = std::min(bits, host_bits());
+  // Going back to the machine's own asks for nothing: destructors do that, also where there is no memory.
+  forced_bits = bits == 0 ? 0 : std::min(bits, host_bits());
 }
 
 static TargetSpec make_spec(int bits) {
