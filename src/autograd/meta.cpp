@@ -65,9 +65,11 @@ Ref<Node> grad_fn(const Tensor& tensor) {
                         !tensor.impl()->keys.has(DispatchKey::Functionalize);
       if (is_refused && view->base.requires_grad()) refuse_change(*meta, "grad_fn", true);
       if (meta->follows_base()) {
-        if (view->base.requires_grad())
+        bool has_history = view->base.requires_grad();
+        if (has_history)
           set_history(tensor, view_history(gradient_edge(view->base), chain_of(tensor).get(), InputMeta::of(tensor)));
-        view->version = now;
+        // (Of a view without a history nothing is noted: asking must not change what is said once the base has one.)
+        if (has_history || meta->grad_fn) view->version = now;
       }
     }
   }

@@ -144,6 +144,24 @@ TEST(Inplace, ViewsMadeBeforeFollowTheBase) {
   expect_near(x.grad(), {10, 10, 0});
 }
 
+// Found by the fuzzer against PyTorch (89001317): a question about a view without a history noted its version.
+TEST(Inplace, AskingAViewForItsHistoryChangesNothing) {
+  for (bool asks : {false, true}) {
+    Tensor base = ones({4});
+    Tensor view = base.narrow(0, 0, 2);
+    base.add_(1.0);
+    if (asks) {
+      EXPECT_TRUE(view.is_leaf());
+      EXPECT_FALSE(view.requires_grad());
+    }
+    base.set_requires_grad();
+    EXPECT_TRUE(view.requires_grad()) << asks;
+    EXPECT_FALSE(view.is_leaf()) << asks;
+    view.sum().backward();
+    expect_near(base.grad(), {1, 1, 0, 0});
+  }
+}
+
 TEST(Inplace, SiblingsFollowEachOther) {
   Tensor x = leaf({1.0, 2.0, 3.0});
   Tensor base = x * 2;
