@@ -26,6 +26,15 @@ struct Planes {
   int64_t start(int64_t plane) const { return offset_of(plane, outer, outer_strides); }
 };
 
+// Integers wrap, as everywhere in tensors; C++ leaves that open for signed ones.
+template <typename T>
+T sum_of(T left, T right) {
+  if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>)
+    return static_cast<T>(static_cast<uint64_t>(left) + static_cast<uint64_t>(right));
+  else
+    return static_cast<T>(left + right);
+}
+
 int64_t product(const Ints& sizes) {
   int64_t count = 1;
   for (int64_t size : sizes) count *= size;
@@ -207,7 +216,7 @@ void max_pool_backward(const TensorBase& grad, const TensorBase& indices, size_t
               TENON_CHECK_INDEX(where >= 0 && where < extent,
                                 "[max_pool] index {} is out of range for a plane of {} elements", where, extent);
               Wide value = widen(from[target.start(plane) + offset_of(at, target.inner, target.inner_strides)]);
-              sums[static_cast<size_t>(where)] = static_cast<Wide>(sums[static_cast<size_t>(where)] + value);
+              sums[static_cast<size_t>(where)] = sum_of<Wide>(sums[static_cast<size_t>(where)], value);
             }
             for (int64_t at = 0; at < extent; ++at)
               to[source.start(plane) + offset_of(at, source.inner, source.inner_strides)] =
@@ -227,7 +236,7 @@ void average_pool(const TensorBase& self, const Windows& windows, int64_t diviso
       const T* in = from + source.start(plane);
       Wide total{};
       each_in_window(windows, at, source,
-                     [&](int64_t where, int64_t) { total = static_cast<Wide>(total + widen(in[where])); });
+                     [&](int64_t where, int64_t) { total = sum_of<Wide>(total, widen(in[where])); });
       to[offset] = narrow<T>(static_cast<Wide>(total / static_cast<Wide>(divisor_of(windows, at, divisor))));
     });
   });
@@ -248,8 +257,7 @@ void average_pool_backward(const TensorBase& grad, const Windows& windows, int64
     each_output(target, product(source.inner), [&](int64_t plane, const Ints& at, int64_t offset) {
       Wide* place = to + source.start(plane);
       auto share = static_cast<Wide>(widen(from[offset]) / static_cast<Wide>(divisor_of(windows, at, divisor)));
-      each_in_window(windows, at, source,
-                     [&](int64_t where, int64_t) { place[where] = static_cast<Wide>(place[where] + share); });
+      each_in_window(windows, at, source, [&](int64_t where, int64_t) { place[where] = sum_of(place[where], share); });
     });
     if constexpr (!std::is_same_v<T, Wide>)
       copy_elements(wide.data<Wide>(), Strided(wide), out.data<T>(), Strided(out));
