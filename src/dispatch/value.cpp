@@ -84,7 +84,9 @@ Value::Value(const std::vector<bool>& list) : tag_(Tag::Bools), integer_(0) {
 bool Value::is_borrowed() const {
   switch (tag_) {
     case Tag::Tensor: return borrowed_tensor_;
-    case Tag::Int: return count_ == kSymbolic && !owner_;
+    case Tag::Int:
+    case Tag::Real:
+    case Tag::Bool: return count_ == kSymbolic && !owner_;
     case Tag::String:
     case Tag::Tensors:
     case Tag::OptionalTensors:
@@ -169,6 +171,7 @@ SymInt Value::sym_int() const {
 int64_t Value::integer() const { return int64_t(sym_int()); }
 
 SymFloat Value::sym_float() const {
+  check_alive();
   if (tag_ == Tag::Real) return count_ == kSymbolic ? *static_cast<const SymFloat*>(pointer_) : SymFloat(real_);
   if (tag_ != Tag::Int && tag_ != Tag::Bool) wrong_kind("a float");
   return sym_int();
@@ -176,6 +179,7 @@ SymFloat Value::sym_float() const {
 
 SymBool Value::sym_bool() const {
   if (tag_ != Tag::Bool) wrong_kind("a bool");
+  check_alive();
   return count_ == kSymbolic ? *static_cast<const SymBool*>(pointer_) : SymBool(integer_ != 0);
 }
 

@@ -1,9 +1,9 @@
 // `Value`: one boxed argument or result of an operator.
 //
 // A value borrows: made from a tensor, a list or a string, it refers to the caller's object for as long as the call
-// lasts, and costs no count and no allocation. Keeping one beyond the call is `own()`, which gives a value that holds
-// what it shows. Results of operators are owned. While `CheckBorrows` is on, a copy that a kernel made of an argument
-// and that is read after the call is an Error.
+// lasts, and costs no count and no allocation. Made from a temporary, which may end before the call begins, it owns.
+// Keeping one beyond the call is `own()`, which gives a value that holds what it shows. Results of operators are owned.
+// While `CheckBorrows` is on, a copy that a kernel made of an argument and that is read after the call is an Error.
 #pragma once
 
 #include <tenon/core/random.h>
@@ -33,6 +33,13 @@ class CheckBorrows {
  private:
   bool before_;
 };
+
+// What a value refers to instead of holding it.
+template <typename T>
+concept Borrowed = std::same_as<T, SymInt> || std::same_as<T, SymFloat> || std::same_as<T, SymBool> ||
+                   std::same_as<T, Scalar> || std::same_as<T, std::string> || std::same_as<T, Ints> ||
+                   std::same_as<T, OptionalInts> || std::same_as<T, SymInts> || std::same_as<T, std::vector<Tensor>> ||
+                   std::same_as<T, std::vector<std::optional<Tensor>>> || std::same_as<T, std::vector<double>>;
 
 class Value {
  public:
@@ -76,6 +83,7 @@ class Value {
   Value(const Scalar& number);
   Value(std::string_view text) : tag_(Tag::String), pointer_(text.data()), count_(static_cast<int64_t>(text.size())) {}
   Value(const char* text) : Value(std::string_view(text)) {}
+  Value(const std::string& text) : Value(std::string_view(text)) {}
   Value(tenon::Dtype dtype) : tag_(Tag::Dtype), integer_(static_cast<int64_t>(dtype)) {}
   Value(tenon::Device device);
   Value(tenon::Layout layout) : tag_(Tag::Layout), integer_(static_cast<int64_t>(layout)) {}
@@ -93,6 +101,14 @@ class Value {
   Value(const std::vector<bool>& list);  // owns a copy
   template <typename T>
   Value(const std::optional<T>& maybe) : Value(maybe ? Value(*maybe) : Value()) {}
+  // From a temporary: owns.
+  template <typename T>
+    requires Borrowed<std::remove_const_t<T>>
+  Value(T&& temporary) : Value(std::as_const(temporary)) {
+    if (is_borrowed()) *this = own();
+  }
+  template <typename T>
+  Value(std::optional<T>&& maybe) : Value(maybe ? Value(*std::move(maybe)) : Value()) {}
 
   Value(const Value& other) : Value() { copy_from(other); }
   Value(Value&& other) noexcept : Value() { move_from(other); }

@@ -100,8 +100,7 @@ OPS(spaces) {
         TENON_CHECK(like.defined(), "[resize_as_] expected a tensor, got an undefined one");
         if (format == MemoryFormat::Preserve) format = like.suggested_format();
         static const dispatch::Operator& resize = dispatch::find_operator("aten::resize_");
-        const SymInts sizes = like.sym_sizes();  // a `Value` borrows it for the call
-        const dispatch::Value args[] = {dispatch::Value(self), dispatch::Value(sizes),
+        const dispatch::Value args[] = {dispatch::Value(self), dispatch::Value(like.sym_sizes()),
                                         format ? dispatch::Value(*format) : dispatch::Value()};
         return dispatch::call_boxed(resize, args)[0].take_tensor();
       })

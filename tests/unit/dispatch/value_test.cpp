@@ -57,6 +57,52 @@ TEST(ValueTest, SymbolsStaySymbols) {
   EXPECT_EQ(testing::without_lines(env->str()), "2.0 < f0\nSame(f0, 2.5)  (from: a plain number taken)\n");
 }
 
+// The temporaries of a declaration end with it, before a call that is given what it declares.
+TEST(ValueTest, OwnsTemporaries) {
+  auto env = make_ref<sym::ShapeEnv>();
+  const SymInt size = env->create_size(5, "argument a");
+  const SymFloat factor = env->create_real(2.5, "argument b");
+  const auto sizes = [&] { return SymInts({size, SymInt(3), size * 2}); };
+  const std::string text(100, 'x');
+  const Value values[] = {sizes(),
+                          Ints({7, 8, 9, 10, 11, 12, 13}),
+                          OptionalInts({1, 2}),
+                          std::vector<Tensor>{ones({2}), ones({3})},
+                          std::vector<std::optional<Tensor>>{ones({2}), std::nullopt},
+                          std::vector<double>{0.5, 1.5},
+                          text + "y",
+                          size + 1,
+                          factor * 2.0,
+                          size > 3,
+                          Scalar(size * 3),
+                          std::optional<SymInts>(sizes()),
+                          std::optional<Tensor>(ones({4}))};
+  EXPECT_EQ(values[0].str(), "[s0, 3, 2*s0]");
+  EXPECT_EQ(values[1].str(), "[7, 8, 9, 10, 11, 12, 13]");
+  EXPECT_EQ(values[2].str(), "[1, 2]");
+  EXPECT_EQ(values[3].tensors()[1].numel(), 3);
+  EXPECT_FALSE(values[4].optional_tensors()[1]);
+  EXPECT_EQ(values[5].reals()[1], 1.5);
+  EXPECT_EQ(values[6].string(), text + "y");
+  EXPECT_EQ(values[7].sym_int().str(), "s0 + 1");
+  EXPECT_EQ(values[8].sym_float().str(), (factor * 2.0).str());
+  EXPECT_EQ(values[9].sym_bool().str(), (size > 3).str());
+  EXPECT_EQ(values[10].scalar().str(), (size * 3).str());
+  EXPECT_EQ(values[11].str(), values[0].str());
+  EXPECT_EQ(values[12].tensor().numel(), 4);
+}
+
+// What the caller holds is borrowed: no copy is made.
+TEST(ValueTest, BorrowsWhatTheCallerHolds) {
+  const std::vector<Tensor> list{ones({2})};
+  const Ints sizes({7, 8});
+  const std::string text = "text";
+  EXPECT_EQ(Value(list).tensors().data(), list.data());
+  EXPECT_EQ(Value(text).string().data(), text.data());
+  EXPECT_NE(Value(list).own().tensors().data(), list.data());
+  EXPECT_EQ(Value(sizes).str(), "[7, 8]");
+}
+
 TEST(ValueTest, SchemasOfSymbolicNumbers) {
   using F = Tensor (*)(const Tensor&, SymFloat, const SymBool&, std::optional<SymFloat>, SymInt);
   EXPECT_EQ(schema_of<F>("lib::f", {.names = "x, scale=1.0, flag=False, extra=None, n=3"}).str(),
