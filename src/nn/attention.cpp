@@ -89,7 +89,14 @@ MultiheadAttention::MultiheadAttention(int64_t embed_dim, int64_t num_heads, con
 
 std::tuple<Tensor, Tensor> MultiheadAttention::operator()(const Tensor& query, const Tensor& key, const Tensor& value,
                                                           const AttentionMasks& masks, bool need_weights) const {
-  ModuleScope inside = enter();
+  std::vector<Tensor> results = run(std::vector<Tensor>{query, key, value}, [&](const std::vector<Tensor>& given) {
+    return attend(given[0], given[1], given[2], masks, need_weights);
+  });
+  return {results[0], results[1]};
+}
+
+std::vector<Tensor> MultiheadAttention::attend(const Tensor& query, const Tensor& key, const Tensor& value,
+                                               const AttentionMasks& masks, bool need_weights) const {
   for (const Tensor& each : {query, key, value})
     TENON_CHECK(each.defined() && (each.dim() == 2 || each.dim() == 3) && bool(each.size(-1) == features_),
                 "[MultiheadAttention] expected tensors of {} features and 2 or 3 dimensions, got {}", features_,
@@ -185,13 +192,13 @@ Tensor TransformerDecoderLayer::feed_forward(const Tensor& x) const {
 Tensor TransformerDecoderLayer::operator()(const Tensor& target, const Tensor& memory,
                                            const AttentionMasks& target_masks,
                                            const AttentionMasks& memory_masks) const {
-  return run(target, [&](const Tensor& input) {
+  return run(target, memory, [&](const Tensor& input, const Tensor& remembered) {
     auto attend = [&](const Tensor& x) {
       return sublayer_dropout(std::get<0>(self_attn(x, x, x, target_masks, false)), options_.dropout, is_training());
     };
     auto look = [&](const Tensor& x) {
-      return sublayer_dropout(std::get<0>(multihead_attn(x, memory, memory, memory_masks, false)), options_.dropout,
-                              is_training());
+      return sublayer_dropout(std::get<0>(multihead_attn(x, remembered, remembered, memory_masks, false)),
+                              options_.dropout, is_training());
     };
     if (options_.norm_first) {
       Tensor x = input + attend(norm1(input));
@@ -226,9 +233,9 @@ TransformerDecoder::TransformerDecoder(const TransformerDecoderLayer& layer, int
 }
 Tensor TransformerDecoder::operator()(const Tensor& target, const Tensor& memory, const AttentionMasks& target_masks,
                                       const AttentionMasks& memory_masks) const {
-  return run(target, [&](const Tensor& input) {
+  return run(target, memory, [&](const Tensor& input, const Tensor& remembered) {
     Tensor x = input;
-    for (const TransformerDecoderLayer& layer : layers) x = layer(x, memory, target_masks, memory_masks);
+    for (const TransformerDecoderLayer& layer : layers) x = layer(x, remembered, target_masks, memory_masks);
     return x;
   });
 }

@@ -1,6 +1,6 @@
-// Backward hooks of modules. What a module is given passes a node of its own on the way in, and its output one on the
-// way out: backward comes to the latter first, with the gradient of the output, and to the former once the gradients of
-// the inputs are known.
+// Backward hooks of modules. What a module is given passes a node of its own on the way in, and its outputs one on the
+// way out: backward comes to the latter first, with the gradients of the outputs, and to the former once the gradients
+// of the inputs are known.
 #pragma once
 
 #include <tenon/nn/module.h>
@@ -14,9 +14,10 @@ struct BackwardHooks {
   std::vector<Module::BackwardHook> hooks;
 };
 
-// The inputs as `forward` gets them. In a captured function an effect: it happens at every call.
+// The inputs as `forward` gets them; undefined ones stay so. In a captured function an effect: it happens at every
+// call.
 std::vector<Tensor> enter_module(BackwardHooks hooks, std::span<const Tensor> inputs);
-// The output as the caller gets it; `inputs` are those of `enter_module`.
-Tensor leave_module(BackwardHooks hooks, std::span<const Tensor> inputs, const Tensor& output);
+// The outputs as the caller gets them; `inputs` are those of `enter_module`.
+std::vector<Tensor> leave_module(BackwardHooks hooks, std::span<const Tensor> inputs, std::span<const Tensor> outputs);
 
 }  // namespace tenon::nn

@@ -370,11 +370,11 @@ std::vector<Tensor> Module::before(std::vector<Tensor> inputs) const {
   return has_backward_hooks() ? enter_module(backward_hooks(), inputs) : inputs;
 }
 
-Tensor Module::after(const std::vector<Tensor>& inputs, Tensor output) const {
+std::vector<Tensor> Module::after(const std::vector<Tensor>& inputs, std::vector<Tensor> outputs) const {
   auto hooks = state_->hooks;
   for (const auto& [number, hook] : hooks)
-    if (Tensor other = hook(*this, inputs[0], output); other.defined()) output = other;
-  return has_backward_hooks() ? leave_module(backward_hooks(), inputs, output) : output;
+    if (Tensor other = hook(*this, inputs[0], outputs[0]); other.defined()) outputs[0] = other;
+  return has_backward_hooks() ? leave_module(backward_hooks(), inputs, outputs) : outputs;
 }
 
 BackwardHooks Module::backward_hooks() const {

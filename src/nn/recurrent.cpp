@@ -89,7 +89,16 @@ std::tuple<Tensor, std::vector<Tensor>> RecurrentLayer::run_direction(const Dire
 std::tuple<Tensor, std::vector<Tensor>> RecurrentLayer::run_sequence(const Tensor& input,
                                                                      const std::vector<Tensor>& states,
                                                                      const Step& step) const {
-  ModuleScope inside = enter();
+  std::vector<Tensor> inputs{input};
+  inputs.insert(inputs.end(), states.begin(), states.end());
+  std::vector<Tensor> results = run(std::move(inputs), [&](const std::vector<Tensor>& given) {
+    return run_layers(given[0], std::span(given).subspan(1), step);
+  });
+  return {results[0], std::vector<Tensor>(results.begin() + 1, results.end())};
+}
+
+std::vector<Tensor> RecurrentLayer::run_layers(const Tensor& input, std::span<const Tensor> states,
+                                               const Step& step) const {
   TENON_CHECK(input.defined() && (input.dim() == 2 || input.dim() == 3) && bool(input.size(-1) == input_size_),
               "[{}] expected a sequence of {} features and 2 or 3 dimensions, got {}", kind(), input_size_,
               input.defined() ? input.description() : "an undefined tensor");
@@ -123,12 +132,12 @@ std::tuple<Tensor, std::vector<Tensor>> RecurrentLayer::run_sequence(const Tenso
     }
     sequence = directions == 1 ? results[0] : cat(results, 2);
   }
-  std::vector<Tensor> ends;
+  std::vector<Tensor> results{!batched ? sequence.squeeze(1) : batch_first ? sequence.transpose(0, 1) : sequence};
   for (const std::vector<Tensor>& list : last) {
     Tensor all = stack(list, 0);
-    ends.push_back(batched ? all : all.squeeze(1));
+    results.push_back(batched ? all : all.squeeze(1));
   }
-  return {!batched ? sequence.squeeze(1) : batch_first ? sequence.transpose(0, 1) : sequence, ends};
+  return results;
 }
 
 RecurrentCell::RecurrentCell(const char* kind, int64_t input_size, int64_t hidden_size, int64_t gates,
@@ -206,26 +215,32 @@ std::tuple<Tensor, Tensor> RNN::operator()(const Tensor& input, const std::optio
 RNNCell::RNNCell(int64_t input_size, int64_t hidden_size, const CellOptions& options, std::string nonlinearity)
     : RecurrentCell("RNNCell", input_size, hidden_size, 1, options), relu_(is_relu("RNNCell", nonlinearity)) {}
 Tensor RNNCell::operator()(const Tensor& input, const std::optional<Tensor>& state) const {
-  ModuleScope inside = enter();
-  Tensor x = from_input(input), h = or_zeros(input, state.value_or(Tensor()));
-  return rnn_step(x, linear(h, weight_hh.get(), given(bias_hh)), relu_);
+  return run(input, state.value_or(Tensor()), [this](const Tensor& now, const Tensor& before) {
+    Tensor x = from_input(now), h = or_zeros(now, before);
+    return rnn_step(x, linear(h, weight_hh.get(), given(bias_hh)), relu_);
+  });
 }
 
 GRUCell::GRUCell(int64_t input_size, int64_t hidden_size, const CellOptions& options)
     : RecurrentCell("GRUCell", input_size, hidden_size, 3, options) {}
 Tensor GRUCell::operator()(const Tensor& input, const std::optional<Tensor>& state) const {
-  ModuleScope inside = enter();
-  Tensor x = from_input(input), h = or_zeros(input, state.value_or(Tensor()));
-  return gru_step(x, linear(h, weight_hh.get(), given(bias_hh)), h);
+  return run(input, state.value_or(Tensor()), [this](const Tensor& now, const Tensor& before) {
+    Tensor x = from_input(now), h = or_zeros(now, before);
+    return gru_step(x, linear(h, weight_hh.get(), given(bias_hh)), h);
+  });
 }
 
 LSTMCell::LSTMCell(int64_t input_size, int64_t hidden_size, const CellOptions& options)
     : RecurrentCell("LSTMCell", input_size, hidden_size, 4, options) {}
 LSTMState LSTMCell::operator()(const Tensor& input, const std::optional<LSTMState>& state) const {
-  ModuleScope inside = enter();
-  Tensor x = from_input(input), h = or_zeros(input, state ? state->h : Tensor()),
-         c = or_zeros(input, state ? state->c : Tensor());
-  return lstm_step(x, linear(h, weight_hh.get(), given(bias_hh)), c);
+  std::vector<Tensor> inputs{input, state ? state->h : Tensor(), state ? state->c : Tensor()};
+  std::vector<Tensor> next = run(std::move(inputs), [this](const std::vector<Tensor>& given_now) {
+    const Tensor& now = given_now[0];
+    Tensor x = from_input(now), h = or_zeros(now, given_now[1]), c = or_zeros(now, given_now[2]);
+    LSTMState after = lstm_step(x, linear(h, weight_hh.get(), given(bias_hh)), c);
+    return std::vector<Tensor>{after.h, after.c};
+  });
+  return {next[0], next[1]};
 }
 
 }  // namespace tenon::nn

@@ -6,21 +6,27 @@ namespace tenon::nn {
 
 std::tuple<Tensor, RecurrentSequential::State> RecurrentSequential::operator()(const Tensor& input,
                                                                                const State& state) const {
-  ModuleScope inside = enter();
   size_t tensors = 0;
   for (const Part& part : parts_) tensors += part.tensors;
   TENON_CHECK_VALUE(state.empty() || state.size() == tensors,
                     "[RecurrentSequential] expected no state or one of {} tensors (one for each GRU and RNN, two for "
                     "each LSTM), got {}",
                     tensors, state.size());
-  Tensor value = input;
-  State next;
-  std::span<const Tensor> before(state);
-  for (const Part& part : parts_) {
-    value = part.run(value, state.empty() ? before : before.first(part.tensors), next);
-    if (!state.empty()) before = before.subspan(part.tensors);
-  }
-  return {value, next};
+  std::vector<Tensor> inputs{input};
+  inputs.insert(inputs.end(), state.begin(), state.end());
+  std::vector<Tensor> results = run(std::move(inputs), [this](const std::vector<Tensor>& given) {
+    Tensor value = given[0];
+    State next;
+    std::span<const Tensor> before = std::span(given).subspan(1);
+    const bool from_zeros = before.empty();
+    for (const Part& part : parts_) {
+      value = part.run(value, from_zeros ? before : before.first(part.tensors), next);
+      if (!from_zeros) before = before.subspan(part.tensors);
+    }
+    next.insert(next.begin(), value);
+    return next;
+  });
+  return {results[0], State(results.begin() + 1, results.end())};
 }
 
 RecurrentSequential::State RecurrentSequential::zero_state(int64_t batch) const {

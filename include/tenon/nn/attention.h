@@ -57,6 +57,8 @@ class MultiheadAttention : public Module {
   Linear out_proj;
 
  private:
+  std::vector<Tensor> attend(const Tensor& query, const Tensor& key, const Tensor& value, const AttentionMasks& masks,
+                             bool need_weights) const;
   int64_t features_, heads_;
   MultiheadAttentionOptions options_;
 };

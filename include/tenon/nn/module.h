@@ -162,8 +162,9 @@ class Module {
   void undo_reparametrization(const std::string& name) const;
 
   // Called before and after the module runs; what one returns, if it is defined, takes the place of the input or the
-  // output. The function that is returned takes the hook away again. A compiled function is captured anew for other
-  // hooks; those whose turn comes again find what was compiled for them.
+  // output (of the first, for modules of several: an LSTM's sequences). The function that is returned takes the hook
+  // away again. A compiled function is captured anew for other hooks; those whose turn comes again find what was
+  // compiled for them.
   //
   //   nn::Linear layer(3, 2);
   //   auto remove = layer.register_forward_hook([](const nn::Module&, const Tensor&, const Tensor& output) {
@@ -178,8 +179,9 @@ class Module {
   std::function<void()> register_forward_pre_hook(ForwardPreHook hook) const;
 
   // Called in backward, once it is known what the gradients of the module's inputs are (undefined where one requires
-  // none): with those and with the gradient of the output. What one returns, if it is not empty, takes their place. A
-  // pre-hook is called before that, with the gradient of the output. Compiled functions follow, as for forward hooks.
+  // none): with those and with the gradients of the outputs (undefined where nothing used one). What one returns, if it
+  // is not empty, takes their place. A pre-hook is called before that, with the gradients of the outputs. Compiled
+  // functions follow, as for forward hooks.
   //
   //   nn::Linear layer(3, 2);
   //   auto remove = layer.register_full_backward_hook([](const nn::Module&, const std::vector<Tensor>& grad_input,
@@ -235,6 +237,15 @@ class Module {
     std::vector<Tensor> given = before({first, second, third});
     return after(given, forward(given[0], given[1], given[2]));
   }
+  // The same for several inputs and outputs, some of which may be undefined. Forward hooks see the first of each.
+  template <typename F>
+  std::vector<Tensor> run(std::vector<Tensor> inputs, F&& forward) const {
+    ModuleScope inside = enter();
+    if (!has_hooks()) [[likely]]
+      return forward(inputs);
+    std::vector<Tensor> given = before(std::move(inputs));
+    return after(given, std::vector<Tensor>(forward(given)));
+  }
 
  private:
   struct State {
@@ -269,7 +280,10 @@ class Module {
   bool has_backward_hooks() const { return !state_->backward_hooks.empty() || !state_->backward_pre_hooks.empty(); }
   BackwardHooks backward_hooks() const;
   std::vector<Tensor> before(std::vector<Tensor> inputs) const;
-  Tensor after(const std::vector<Tensor>& inputs, Tensor output) const;
+  std::vector<Tensor> after(const std::vector<Tensor>& inputs, std::vector<Tensor> outputs) const;
+  Tensor after(const std::vector<Tensor>& inputs, const Tensor& output) const {
+    return after(inputs, std::vector<Tensor>{output})[0];
+  }
   void print(std::string& text, size_t indent) const;
   template <typename Visit>
   void each_module(const std::string& prefix, Visit&& visit) const;

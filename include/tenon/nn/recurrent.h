@@ -42,6 +42,8 @@ class RecurrentLayer : public Module {
                                                        const Step& step) const;
 
  private:
+  // The same within the module's scope and without its hooks, all in one list: the sequence first.
+  std::vector<Tensor> run_layers(const Tensor& input, std::span<const Tensor> states, const Step& step) const;
   std::tuple<Tensor, std::vector<Tensor>> run_direction(const Direction& direction, const Tensor& sequence,
                                                         std::vector<Tensor> states, bool reverse,
                                                         const Step& step) const;
