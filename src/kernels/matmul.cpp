@@ -113,8 +113,10 @@ Matrices broadcast_bias(const TensorBase& bias, const Matrices& out) {
   return result;
 }
 
+// Along the dimension that lies dense, if one does. The loop is to be one of vectors: `change` without branches.
 template <typename T, typename Change>
 void each_element(const Matrices& out, Change change) {
+  if (out.column_stride != 1 && out.row_stride == 1) return each_element<T>(out.transposed(), change);
   parallel_for(out.batch * out.rows, std::max<int64_t>(1, kGrain / std::max<int64_t>(out.columns, 1)),
                [&](int64_t begin, int64_t end) {
                  for (int64_t line = begin; line < end; ++line) {
