@@ -52,7 +52,8 @@ class Parity(unittest.TestCase):
             self.assertIn("aten::add.Tensor: 1 of 2 wrong", lines)
             self.assertIn("    result 0: element 1: 22 instead of 23 (float32[2])", lines)
             self.assertIn("aten::no_such_operator: missing (1 calls)", lines)
-            self.assertEqual(lines[-1], "parity: overloads 3/4, calls right 3/4, operators wholly right 2/3")
+            self.assertEqual(lines[-1], "parity: overloads 3/4, calls right 3/4, operators wholly right 2/3, "
+                             "gradients right 0/0")
 
     def test_writes_errors_and_strides(self):
         calls = Recorded()
@@ -67,7 +68,24 @@ class Parity(unittest.TestCase):
         self.assertIn("    written argument 0: element 1: 6 instead of 7 (float32[2])", lines)
         self.assertIn("    runs what PyTorch refuses: never", lines)
         self.assertIn("    result 0: strides [1, 2] instead of [2, 1]", lines)
-        self.assertEqual(lines[-1], "parity: overloads 3/3, calls right 2/5, operators wholly right 0/3")
+        self.assertEqual(lines[-1], "parity: overloads 3/3, calls right 2/5, operators wholly right 0/3, "
+                         "gradients right 0/0")
+
+    def test_gradients(self):
+        calls = Recorded()
+        x, y, once = calls.tensor(1, 2), calls.tensor(10, 20), calls.tensor(1, 1)
+        right = {"of": [0], "cotangents": [calls.tensor(1, 3)]}
+        calls.call("aten::mul.Tensor", [x, y], None, gradients=[calls.tensor(10, 60), calls.tensor(1, 6)], **right)
+        calls.call("aten::mul.Tensor", [x, y], None, gradients=[calls.tensor(10, 60), calls.tensor(1, 7)], **right)
+        calls.call("aten::mul_.Tensor", [x, y], None, gradients=[calls.tensor(10, 60), calls.tensor(1, 6)], **right)
+        calls.call("aten::sign", [x], None, gradients=[None], of=[0], cotangents=[once])
+        calls.call("aten::no_such_operator", [x], None, gradients=[None], of=[0], cotangents=[once])
+        for words in ((), ("--compiled",)):
+            lines = self.replay(calls, *words)
+            self.assertIn("aten::mul.Tensor: 1 of 2 gradients wrong", lines)
+            self.assertIn("    gradient 1: element 1: 6 instead of 7 (float32[2])", lines)
+            self.assertEqual(lines[-1], "parity: overloads 0/1, calls right 0/0, operators wholly right 0/0, "
+                             "gradients right 3/4")
 
     def test_words_that_are_off(self):
         done = subprocess.run([PROGRAM], capture_output=True, text=True, check=False)

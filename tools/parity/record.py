@@ -8,6 +8,10 @@ each dtype that Tenon has; what reaches the dispatcher below autograd is a call.
 line: operator, arguments, what came of it) and `data.bin` (the elements of tensors, as they lie in memory). Of one
 operator, dtype and sample-database entry at most N calls (60) are kept. Calls with tensors that Tenon has no kind of
 (complex, sparse, quantized, of more than 64 KiB) are left out, and counted.
+
+A call that PyTorch differentiates, on float32 or float64, is written down once more with the gradients that come of
+random cotangents (`cotangents`, one for each result that has a history; `gradients`, one for each floating point
+argument). So is the operator by which a sample enters, if it is none of the calls: `linear`, which is an `addmm` below.
 """
 import argparse
 import collections
@@ -18,7 +22,7 @@ import warnings
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
+from torch.utils._pytree import tree_leaves, tree_map
 
 DTYPES = {torch.float32: "float32", torch.float64: "float64", torch.bfloat16: "bfloat16", torch.float16: "float16",
           torch.int64: "int64", torch.int32: "int32", torch.int16: "int16", torch.int8: "int8", torch.uint8: "uint8",
@@ -27,6 +31,8 @@ LARGEST = 64 << 10
 PLAIN = (bool, int, str, type(None))
 # Operators that give vectors of which the sign means nothing.
 ANY_SIGN = {"aten::_linalg_svd", "aten::_linalg_eigh"}
+# Which of their results have a gradient that does not hang on those signs: the values.
+WITHOUT_SIGN = {"aten::_linalg_svd": [1], "aten::_linalg_eigh": [0], "aten::linalg_svd": [1], "aten::linalg_eigh": [0]}
 
 
 class Unsuitable(Exception):
@@ -86,6 +92,37 @@ class Writer:
         raise Unsuitable(type(value).__name__)
 
 
+def copied(values, change):
+    """Arguments with tensors of their own, as they lie."""
+    def copy(each):
+        if not isinstance(each, torch.Tensor):
+            return each
+        if each.layout is not torch.strided:
+            raise Unsuitable(str(each.layout))
+        plain = each.detach()
+        reach = 0 if plain.numel() == 0 else 1 + sum((size - 1) * stride
+                                                     for size, stride in zip(plain.shape, plain.stride()))
+        memory = torch.as_strided(plain, (reach,), (1,), plain.storage_offset()).clone()
+        return change(torch.as_strided(memory, plain.shape, plain.stride(), 0))
+
+    return tree_map(copy, values)
+
+
+def dtypes_of(args, kwargs):
+    return tuple(each.dtype for each in tree_leaves((args, kwargs)) if isinstance(each, torch.Tensor))
+
+
+def written_at(func, args):
+    return {at for at, argument in enumerate(func._schema.arguments[:len(args)])
+            if argument.alias_info is not None and argument.alias_info.is_write}
+
+
+def may_have_gradients(dtypes):
+    """In float32 or float64 alone: gradients of halves say more of rounding than of formulas."""
+    floats = {each for each in dtypes if each.is_floating_point}
+    return bool(floats) and floats <= {torch.float32, torch.float64}
+
+
 class Recorder(TorchDispatchMode):
     """While it is on, calls below autograd are written down."""
 
@@ -94,16 +131,24 @@ class Recorder(TorchDispatchMode):
         self.writer, self.most = writer, most
         self.entry = ""  # of the sample database
         self.kept, self.left_out = collections.Counter(), collections.Counter()
+        self.gradients = 0  # how many calls with gradients were written down
+        self.to_differentiate, self.seen = [], set()  # of a sample: (operator, arguments, words), and every operator
+        self.enters = None  # the same of the operator by which the sample enters
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
-        dtypes = tuple(each.dtype for each in tree_leaves((args, kwargs)) if isinstance(each, torch.Tensor))
+        dtypes = dtypes_of(args, kwargs)
         key = (self.entry, func, dtypes[:2])
+        self.seen.add(func)
         if not isinstance(func, torch._ops.OpOverload) or self.kept[key] >= self.most:
             return func(*args, **kwargs)
         line = None
         try:
             line = self.before(func, args, kwargs)
+            of_gradients = (*key, "gradients")
+            if may_have_gradients(dtypes) and self.kept[of_gradients] < self.most:
+                self.kept[of_gradients] += 1
+                self.to_differentiate.append((func, *copied((args, kwargs), lambda each: each)))
         except Unsuitable as why:
             self.left_out[str(why)] += 1
         try:
@@ -129,6 +174,74 @@ class Recorder(TorchDispatchMode):
         return {"op": name, "entry": self.entry, "args": [self.writer.value(each) for each in args],
                 "kwargs": {word: self.writer.value(each) for word, each in kwargs.items()},
                 "values": not random and not unset, "any_sign": name in ANY_SIGN}
+
+    def differentiate(self, func, args, kwargs):
+        """The call once more, above autograd, and what its gradients are. Nothing is written where there are none."""
+        leaves = []
+
+        def leaf(tensor):
+            if tensor.is_floating_point():
+                leaves.append(tensor.requires_grad_())
+            return tensor
+
+        args, kwargs = copied((args, dict(sorted(kwargs.items()))), leaf)
+        try:
+            line = self.before(func, args, kwargs)
+            if not line["values"]:
+                return
+            # What an operator writes to is no leaf.
+            given = [each.clone() if at in written_at(func, args) else each for at, each in enumerate(args)]
+            made = func(*given, **kwargs)
+            made = made if isinstance(made, (list, tuple)) else [made]
+            made = [each for each in made if isinstance(each, torch.Tensor)]
+            of = [each for at, each in enumerate(made)
+                  if each.requires_grad and at in WITHOUT_SIGN.get(line["op"], range(len(made)))]
+            if not of:
+                return
+            cotangents = [torch.randn_like(each, memory_format=torch.contiguous_format) for each in of]
+            gradients = torch.autograd.grad(of, leaves, cotangents, allow_unused=True)
+            gradients = [torch.zeros(each.shape, dtype=each.dtype) if each is not None and each._is_zerotensor() else each
+                         for each in gradients]
+        except Unsuitable as why:
+            self.left_out[str(why)] += 1
+            return
+        except Exception:  # it has no gradient
+            return
+        try:
+            line["of"] = [at for at, each in enumerate(made) if any(each is other for other in of)]
+            line["cotangents"] = [self.writer.value(each) for each in cotangents]
+            line["gradients"] = [self.writer.value(each) for each in gradients]
+        except Unsuitable as why:
+            self.left_out[str(why)] += 1
+            return
+        self.gradients += 1
+        self.writer.calls.write(json.dumps(line, separators=(",", ":")) + "\n")
+
+    def begin(self, entry, sample):
+        """Notes the operator by which a sample enters, before the sample is changed."""
+        self.seen.clear()
+        self.to_differentiate.clear()
+        self.enters = None
+        given, words = (sample.input, *sample.args), sample.kwargs
+        packet = getattr(torch.ops.aten, entry.aten_name or entry.name, None)
+        if isinstance(packet, torch._ops.OpOverloadPacket) and may_have_gradients(dtypes_of(given, words)):
+            try:
+                overload = torch._C._jit_resolve_packet(packet._qualified_op_name, *given, **words)
+                self.enters = (getattr(packet, overload or "default"), *copied((given, words), lambda each: each))
+            except Exception:  # PyTorch's function of the name takes other arguments than its operator
+                pass
+
+    def differentiate_sample(self):
+        """All that the sample called, and the operator by which it entered."""
+        calls = list(self.to_differentiate)
+        if self.enters and self.enters[0] not in self.seen:
+            key = (self.entry, self.enters[0], dtypes_of(*self.enters[1:])[:2], "gradients")
+            self.kept[key] += 1
+            if self.kept[key] <= self.most:
+                calls.append(self.enters)
+        for call in calls:
+            if not any(argument.is_out for argument in call[0]._schema.arguments):
+                self.differentiate(*call)
 
     @staticmethod
     def written(func, args, kwargs):
@@ -156,11 +269,13 @@ def record(entry, recorder, seed):
             refused += 1
             continue
         for sample in samples:
+            recorder.begin(entry, sample)
             try:
                 with recorder:
                     entry(sample.input, *sample.args, **sample.kwargs)
             except Exception:
                 refused += 1
+            recorder.differentiate_sample()
     return refused
 
 
@@ -186,11 +301,12 @@ def main():
         recorder.entry = name
         refused += record(entry, recorder, given.seed)
         if number % 50 == 49:
-            print(f"{number + 1} of {len(op_db)} operators, {sum(recorder.kept.values())} calls", flush=True)
+            print(f"{number + 1} of {len(op_db)} operators", flush=True)
     writer.calls.close()
     writer.data.close()
     left_out = ", ".join(f"{count} {why}" for why, count in recorder.left_out.most_common(8))
-    print(f"{sum(recorder.kept.values())} calls, {refused} samples that PyTorch refused; left out: {left_out}")
+    calls = sum(count for key, count in recorder.kept.items() if key[-1] != "gradients")
+    print(f"{calls} calls, {recorder.gradients} of them with gradients, {refused} samples that PyTorch refused; left out: {left_out}")
 
 
 if __name__ == "__main__":

@@ -3,9 +3,9 @@
 //   parity FOLDER [--compiled] [--only WORD] [--most N]
 //
 // Of each call: whether it raises, dtypes, sizes, strides and values of its results, and of the arguments that it
-// writes to. `--compiled`: through compile() with symbolic sizes instead of eagerly. `--only`: operators whose name has
-// the word. `--most`: how many differences of an operator are shown (2). Calls run in a child process, so that one that
-// ends it is a difference, and the others go on.
+// writes to; of a call with gradients those, in values, dtypes and sizes. `--compiled`: through compile() with symbolic
+// sizes instead of eagerly. `--only`: operators whose name has the word. `--most`: how many differences of an operator
+// are shown (2). Calls run in a child process, so that one that ends it is a difference, and the others go on.
 #include <tenon/dispatch/packet.h>
 #include <tenon/tenon.h>
 
@@ -151,59 +151,149 @@ std::string compare(const Tensor& got, const Tensor& expected, bool values, bool
   return "";
 }
 
-// Empty: as PyTorch's. "?": there is no such operator.
-std::string replay(const json& line, const Data& data, bool compiled) {
+// A call as it was written down, for our operator.
+struct Bound {
+  const dispatch::Operator* op = nullptr;  // null: there is none
+  dispatch::Values values;                 // by position in the schema
+  std::vector<Tensor> written;             // what it writes to
+  std::vector<Tensor> floats;              // what may have a gradient, in the order of the recorder
+};
+
+Bound bind(const json& line, const Data& data) {
+  Bound bound;
   const std::string name = line.at("op");
-  const dispatch::Operator* op = dispatch::find_operator_or_null(name);
-  if (!op) return "?";
+  bound.op = dispatch::find_operator_or_null(name);
+  if (!bound.op) return bound;
   // PyTorch shows a number of the program's as it is, where the operator takes a tensor.
   const json& second = line.at("args").size() > 1 ? line["args"][1] : json();
   if ((second.is_number() || second.contains("real")) && name.ends_with(".Tensor"))
-    if (const auto* other = dispatch::find_operator_or_null(name.substr(0, name.rfind('.')) + ".Scalar")) op = other;
-  const schema::Schema& schema = op->schema();
-  std::vector<Value> args, results;
+    if (const auto* other = dispatch::find_operator_or_null(name.substr(0, name.rfind('.')) + ".Scalar"))
+      bound.op = other;
+  const schema::Schema& schema = bound.op->schema();
+  std::vector<Value> args;
   std::vector<dispatch::Keyword> keywords;
-  std::vector<Tensor> changed;
-  const auto note_written = [&](size_t at, const Value& value) {
+  const auto note = [&](size_t at, const Value& value) {
     const auto& alias = schema.arguments[at].alias;
-    if (alias && alias->write) value.each_tensor([&](const Tensor& each) { changed.push_back(each); });
+    value.each_tensor([&](const Tensor& each) {
+      if (alias && alias->write) bound.written.push_back(each);
+      if (is_floating(each.dtype())) bound.floats.push_back(each);
+    });
   };
   for (size_t at = 0; at < line.at("args").size(); ++at) {
-    TENON_CHECK(at < schema.arguments.size(), "[parity] {} takes {} arguments, got more", op->name(),
+    TENON_CHECK(at < schema.arguments.size(), "[parity] {} takes {} arguments, got more", bound.op->name(),
                 schema.arguments.size());
     args.push_back(read_value(line["args"][at], schema.arguments[at].type, data));
-    note_written(at, args.back());
+    note(at, args.back());
   }
   for (const auto& [word, text] : line.at("kwargs").items()) {
     const int at = schema.argument_index(word);
-    TENON_CHECK(at >= 0, "[parity] {} has no argument '{}'", op->name(), word);
-    keywords.push_back({schema.arguments[static_cast<size_t>(at)].name,
-                        read_value(text, schema.arguments[static_cast<size_t>(at)].type, data)});
-    note_written(static_cast<size_t>(at), keywords.back().value);
+    TENON_CHECK(at >= 0, "[parity] {} has no argument '{}'", bound.op->name(), word);
+    const schema::Argument& argument = schema.arguments[static_cast<size_t>(at)];
+    keywords.push_back({argument.name, read_value(text, argument.type, data)});
+    note(static_cast<size_t>(at), keywords.back().value);
   }
-  std::string error;
+  bound.values = dispatch::bind_arguments(schema, args, keywords);
+  return bound;
+}
+
+// The tensors that it gives, through compile(). `copies`: what it writes to is a copy.
+std::vector<Tensor> call_compiled(const Bound& bound, bool copies) {
+  std::vector<Tensor> inputs;
+  for (const Value& value : bound.values) value.each_tensor([&](const Tensor& each) { inputs.push_back(each); });
+  auto function = compile(
+      [&](const std::vector<Tensor>& given) {
+        size_t next = 0;
+        dispatch::Values with;
+        for (size_t at = 0; at < bound.values.size(); ++at) {
+          const auto& alias = bound.op->schema().arguments[at].alias;
+          with.push_back(bound.values[at].map_tensors([&](const Tensor& each) {
+            if (!each.defined()) return each;
+            const Tensor& taken = given[next++];
+            return copies && alias && alias->write ? taken.clone() : taken;
+          }));
+        }
+        std::vector<Tensor> made;
+        for (const Value& value : dispatch::call_boxed(*bound.op, with))
+          value.each_tensor([&](const Tensor& each) { made.push_back(each); });
+        return made;
+      },
+      {.dynamic = Dynamic::On});
+  return function(inputs);
+}
+
+// How far two gradients are apart at most: what is added up loses by its largest terms.
+std::string compare_gradients(const Tensor& got, const Tensor& expected) {
+  if (got.dtype() != expected.dtype() || !std::ranges::equal(got.sizes(), expected.sizes()))
+    return fmt::format("{} instead of {}", got.description(), expected.description());
+  const auto [relative, absolute] = tolerance(expected.dtype());
+  Tensor mine = got.detach().to(kFloat64).contiguous(), theirs = expected.to(kFloat64).contiguous();
+  double largest = 1;
+  for (int64_t at = 0; at < theirs.numel().plain(); ++at)
+    if (const double size = std::fabs(theirs.data<double>()[at]); std::isfinite(size))
+      largest = std::max(largest, size);
+  for (int64_t at = 0; at < mine.numel().plain(); ++at) {
+    const double is = mine.data<double>()[at], should = theirs.data<double>()[at];
+    if (is == should || (std::isnan(is) && std::isnan(should))) continue;
+    if (!(std::fabs(is - should) <= absolute * largest + relative * std::fabs(should)))
+      return fmt::format("element {}: {} instead of {} ({})", at, is, should, got.description());
+  }
+  return "";
+}
+
+// Empty: as PyTorch's. "?": there is no such operator.
+std::string replay_gradients(const json& line, const Data& data, bool compiled) {
+  Bound bound = bind(line, data);
+  if (!bound.op) return "?";
+  for (const Tensor& each : bound.floats) each.set_requires_grad();
+  std::vector<Tensor> results, of, cotangents, gradients;
   try {
-    dispatch::Values bound = dispatch::bind_arguments(schema, args, keywords);
     if (compiled) {
-      std::vector<Tensor> inputs;
-      for (const Value& value : bound) value.each_tensor([&](const Tensor& each) { inputs.push_back(each); });
-      auto function = compile(
-          [&](const std::vector<Tensor>& given) {
-            size_t next = 0;
-            dispatch::Values with;
-            for (const Value& value : bound)
-              with.push_back(
-                  value.map_tensors([&](const Tensor& each) { return each.defined() ? given[next++] : each; }));
-            std::vector<Tensor> made;
-            for (const Value& value : dispatch::call_boxed(*op, with))
-              value.each_tensor([&](const Tensor& each) { made.push_back(each); });
-            return made;
-          },
-          {.dynamic = Dynamic::On});
-      for (Tensor& each : function(inputs)) results.emplace_back(std::move(each));
+      results = call_compiled(bound, true);
     } else {
-      for (const Value& value : dispatch::call_boxed(*op, bound)) results.push_back(value.own());
+      dispatch::Values given = bound.values;
+      for (size_t at = 0; at < given.size(); ++at)
+        if (const auto& alias = bound.op->schema().arguments[at].alias; alias && alias->write)
+          given[at] = given[at].map_tensors([](const Tensor& each) { return each.defined() ? each.clone() : each; });
+      for (const Value& value : dispatch::call_boxed(*bound.op, given))
+        value.each_tensor([&](const Tensor& each) { results.push_back(each); });
     }
+    std::erase_if(results, [](const Tensor& each) { return !each.defined(); });
+    for (size_t at = 0; at < line.at("of").size(); ++at) {
+      const size_t result = line["of"][at];
+      if (result >= results.size()) return fmt::format("gradients: there is no result {}", result);
+      if (!results[result].requires_grad()) return fmt::format("gradients: result {} has no history", result);
+      of.push_back(results[result]);
+      cotangents.push_back(read_tensor(line.at("cotangents")[at].at("tensor"), data));
+    }
+    gradients = autograd::grad(of, bound.floats, cotangents, false, false, true);
+  } catch (const Error& raised) {
+    return std::string("gradients: refuses: ") + raised.what();
+  }
+  for (size_t at = 0; at < gradients.size(); ++at) {
+    const json& text = line.at("gradients").at(at);
+    // No gradient, and one of zeros, are the same.
+    if (text.is_null() && !gradients[at].defined()) continue;
+    const Tensor expected = text.is_null() ? zeros_like(bound.floats[at]) : read_tensor(text.at("tensor"), data);
+    const Tensor got = gradients[at].defined() ? gradients[at] : zeros_like(bound.floats[at]);
+    if (std::string differs = compare_gradients(got, expected); !differs.empty())
+      return fmt::format("gradient {}: {}", at, differs);
+  }
+  return "";
+}
+
+// Likewise.
+std::string replay(const json& line, const Data& data, bool compiled) {
+  if (line.contains("gradients")) return replay_gradients(line, data, compiled);
+  std::vector<Value> results;
+  std::string error;
+  Bound bound;
+  try {
+    bound = bind(line, data);
+    if (!bound.op) return "?";
+    if (compiled)
+      for (Tensor& each : call_compiled(bound, false)) results.emplace_back(std::move(each));
+    else
+      for (const Value& value : dispatch::call_boxed(*bound.op, bound.values)) results.push_back(value.own());
   } catch (const Error& raised) {
     error = raised.what();
   }
@@ -234,21 +324,22 @@ std::string replay(const json& line, const Data& data, bool compiled) {
       return fmt::format("result {}: {}", at, text);
   expected.clear();
   expect(line.at("after"));
-  for (size_t at = 0; at < expected.size() && at < changed.size(); ++at)
-    if (std::string text = compare(changed[at], expected[at], values); !text.empty())
+  for (size_t at = 0; at < expected.size() && at < bound.written.size(); ++at)
+    if (std::string text = compare(bound.written[at], expected[at], values); !text.empty())
       return fmt::format("written argument {}: {}", at, text);
   return "";
 }
 
 struct Tally {
   int64_t right = 0, wrong = 0, missing = 0;
+  int64_t gradients_right = 0, gradients_wrong = 0;
 };
 
 // One line per call, from `first` on, into the pipe: what differs, without line breaks.
 [[noreturn]] void run_child(const std::vector<std::string>& lines, size_t first, const Data& data, bool compiled,
                             int pipe_end) {
-  alarm(600);
   for (size_t at = first; at < lines.size(); ++at) {
+    alarm(120);
     std::string text;
     try {
       text = replay(json::parse(lines[at]), data, compiled);
@@ -286,12 +377,14 @@ int main(int argc, char** argv) {
   }
   const Data data(folder + "/data.bin");
   std::vector<std::string> lines, names;
+  std::vector<bool> of_gradients;
   std::ifstream file(folder + "/calls.jsonl");
   for (std::string line; std::getline(file, line);) {
     // {"op":"NAME",…
     std::string name = line.substr(7, line.find('"', 7) - 7);
     if (name.find(only) == name.npos) continue;
     names.push_back(std::move(name));
+    of_gradients.push_back(line.find("\"gradients\":[") != line.npos);
     lines.push_back(std::move(line));
   }
   std::map<std::string, Tally> tallies;
@@ -299,12 +392,13 @@ int main(int argc, char** argv) {
   size_t done = 0;
   const auto note = [&](const std::string& text) {
     Tally& tally = tallies[names[done]];
+    const bool differentiates = of_gradients[done];
     if (text.empty()) {
-      ++tally.right;
+      ++(differentiates ? tally.gradients_right : tally.right);
     } else if (text == "?") {
       ++tally.missing;
     } else {
-      ++tally.wrong;
+      ++(differentiates ? tally.gradients_wrong : tally.wrong);
       auto& list = shown[names[done]];
       if (static_cast<int64_t>(list.size()) < most) list.push_back(text);
     }
@@ -328,21 +422,26 @@ int main(int argc, char** argv) {
     if (done < lines.size())
       note(WIFSIGNALED(status) ? fmt::format("ends the process by signal {}", WTERMSIG(status)) : "ends the process");
   }
-  int64_t exist = 0, right = 0, calls = 0, whole = 0;
+  int64_t exist = 0, right = 0, calls = 0, whole = 0, overloads = 0, gradients_right = 0, gradients = 0;
   for (const auto& [name, tally] : tallies) {
-    const bool is_there = tally.missing == 0;
-    exist += is_there;
+    const bool is_there = tally.missing == 0, is_called = tally.right + tally.wrong + tally.missing > 0;
+    overloads += is_called;
+    exist += is_there && is_called;
     right += tally.right;
     calls += is_there ? tally.right + tally.wrong : 0;
-    whole += is_there && tally.wrong == 0;
-    if (tally.wrong == 0) continue;
-    fmt::print("{}: {} of {} wrong\n", name, tally.wrong, tally.right + tally.wrong);
+    gradients_right += tally.gradients_right;
+    gradients += is_there ? tally.gradients_right + tally.gradients_wrong : 0;
+    whole += is_there && is_called && tally.wrong + tally.gradients_wrong == 0;
+    if (tally.wrong > 0) fmt::print("{}: {} of {} wrong\n", name, tally.wrong, tally.right + tally.wrong);
+    if (tally.gradients_wrong > 0)
+      fmt::print("{}: {} of {} gradients wrong\n", name, tally.gradients_wrong,
+                 tally.gradients_right + tally.gradients_wrong);
     for (const std::string& text : shown[name]) fmt::print("    {}\n", text);
   }
   for (const auto& [name, tally] : tallies)
     if (tally.missing > 0) fmt::print("{}: missing ({} calls)\n", name, tally.missing);
-  fmt::print("parity: overloads {}/{}, calls right {}/{}, operators wholly right {}/{}\n", exist, tallies.size(), right,
-             calls, whole, exist);
+  fmt::print("parity: overloads {}/{}, calls right {}/{}, operators wholly right {}/{}, gradients right {}/{}\n", exist,
+             overloads, right, calls, whole, exist, gradients_right, gradients);
   return 0;
 }
 
