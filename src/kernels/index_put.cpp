@@ -153,7 +153,7 @@ void index_put(const TensorBase& self, std::span<const TensorBase> indices, cons
       put(targets, values.data<T>(), wide.data<float>(), accumulate);
       copy_elements(wide.data<float>(), Strided(wide), out.data<T>(), Strided(out));
     } else {
-      copy_elements(self.data<T>(), Strided(self), out.data<T>(), Strided(out));
+      if (self.raw_data() != out.raw_data()) copy_elements(self.data<T>(), Strided(self), out.data<T>(), Strided(out));
       put(targets, values.data<T>(), out.data<T>(), accumulate);
     }
   });

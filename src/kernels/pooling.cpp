@@ -106,44 +106,64 @@ void fractional_starts(Real sample, int64_t size, int64_t kernel, std::vector<in
 
 }  // namespace
 
-void fractional_max_pool2d(const TensorBase& self, const Ints& kernel, const TensorBase& samples, const TensorBase& out,
-                           const TensorBase& indices) {
-  Planes source(self, 2), target(out, 2);
-  const int64_t channels = self.sizes()[static_cast<size_t>(self.dim()) - 3];
+void fractional_max_pool(const TensorBase& self, const Ints& kernel, const TensorBase& samples, const TensorBase& out,
+                         const TensorBase& indices) {
+  const size_t dims = kernel.size();
+  Planes source(self, dims), target(out, dims);
+  const int64_t channels = self.sizes()[static_cast<size_t>(self.dim()) - dims - 1];
   with_element_type(self.dtype(), [&]<typename T>() {
     using Wide = decltype(widen(T()));
-    if constexpr (!std::is_floating_point_v<Wide>) fail("[fractional_max_pool2d] of {}", self.description());
+    if constexpr (!std::is_floating_point_v<Wide>) fail("[fractional_max_pool] of {}", self.description());
     const T *from = self.data<T>(), *sample = samples.data<T>();
     T* to = out.data<T>();
     auto* place = indices.data<int64_t>();
     parallel_for(target.count, 1, [&](int64_t begin, int64_t end) {
-      std::vector<int64_t> starts[2];
-      for (size_t dim : {0, 1}) starts[dim].resize(static_cast<size_t>(target.inner[dim]));
+      std::vector<std::vector<int64_t>> starts(dims);
+      for (size_t dim = 0; dim < dims; ++dim) starts[dim].resize(static_cast<size_t>(target.inner[dim]));
       for (int64_t plane = begin; plane < end; ++plane) {
         const T* of_plane = sample + plane / channels * samples.strides()[0] + plane % channels * samples.strides()[1];
-        for (size_t dim : {0, 1}) {
+        for (size_t dim = 0; dim < dims; ++dim) {
           // What is no number of [0, 1) would lead outside.
-          auto number = static_cast<double>(widen(of_plane[(dim == 0 ? 1 : 0) * samples.strides()[2]]));
-          TENON_CHECK(number >= 0 && number <= 1, "[fractional_max_pool2d] expected samples of [0, 1), got {}", number);
+          const auto which = static_cast<int64_t>(dims == 2 ? 1 - dim : dim);
+          auto number = static_cast<double>(widen(of_plane[which * samples.strides()[2]]));
+          TENON_CHECK(number >= 0 && number <= 1, "[fractional_max_pool] expected samples of [0, 1), got {}", number);
           fractional_starts(static_cast<Wide>(number), source.inner[dim], kernel[dim], starts[dim]);
         }
         const T* in = from + source.start(plane);
         int64_t offset = target.start(plane);
-        for (int64_t row : starts[0])
-          for (int64_t column : starts[1]) {
-            int64_t best = row * source.inner[1] + column;
-            Wide largest = -std::numeric_limits<Wide>::infinity();
-            for (int64_t i = row; i < row + kernel[0]; ++i)
-              for (int64_t j = column; j < column + kernel[1]; ++j) {
-                Wide value = widen(in[i * source.inner_strides[0] + j * source.inner_strides[1]]);
-                if (!(value > largest) && !is_nan(value)) continue;
-                largest = value;
-                best = i * source.inner[1] + j;
+        // The elements of a window, the last dimension the fastest.
+        const auto each_element = [&](const int64_t* first, auto&& visit) {
+          for (int64_t i = 0; i < (dims == 3 ? kernel[0] : 1); ++i)
+            for (int64_t j = 0; j < kernel[dims - 2]; ++j)
+              for (int64_t k = 0; k < kernel[dims - 1]; ++k) {
+                const int64_t at[3] = {first[0] + i, first[1] + j, first[2] + k};
+                int64_t where = 0, position = 0;
+                for (size_t dim = 0; dim < dims; ++dim) {
+                  const int64_t one = at[3 - dims + dim];
+                  where += one * source.inner_strides[dim];
+                  position = position * source.inner[dim] + one;
+                }
+                visit(where, position);
               }
-            // `out` and `indices` are contiguous.
-            to[offset] = narrow<T>(largest);
-            place[offset++] = best;
-          }
+        };
+        const std::vector<int64_t> none = {0};
+        for (int64_t depth : dims == 3 ? starts[0] : none)
+          for (int64_t row : starts[dims - 2])
+            for (int64_t column : starts[dims - 1]) {
+              const int64_t first[3] = {depth, row, column};
+              int64_t best = -1;
+              Wide largest = -std::numeric_limits<Wide>::infinity();
+              each_element(first, [&](int64_t where, int64_t position) {
+                if (best < 0) best = position;
+                Wide value = widen(in[where]);
+                if (!(value > largest) && !is_nan(value)) return;
+                largest = value;
+                best = position;
+              });
+              // `out` and `indices` are contiguous.
+              to[offset] = narrow<T>(largest);
+              place[offset++] = best;
+            }
       }
     });
   });

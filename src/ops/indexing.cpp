@@ -1,4 +1,5 @@
 // Elements picked, and put, at positions that tensors give.
+#include "ops/picking.h"
 #include "ops/scattering.h"
 
 #include <tenon/kernels/index_put.h>
@@ -15,6 +16,7 @@ using Indices = std::vector<std::optional<Tensor>>;
 
 bool is_index(Dtype dtype) { return dtype == kInt64 || dtype == kInt32; }
 bool given(const std::optional<Tensor>& index) { return index && index->defined(); }
+const BeginsAsSelf index_put_begins_as_self("aten::_index_put");
 
 // A mask stands for the positions of its true elements: one index for each of its dimensions.
 Indices without_masks(const Tensor& self, const Indices& indices, std::string_view op_name) {
@@ -37,79 +39,6 @@ Indices without_masks(const Tensor& self, const Indices& indices, std::string_vi
   TENON_CHECK_INDEX(static_cast<int64_t>(positions.size()) <= self.dim(), "[{}] {} indices are too many for {}",
                     op_name, positions.size(), self.description());
   return positions;
-}
-
-// How positions and what is left of the dimensions make up the result of an indexing.
-struct Picking {
-  SymInts positions;         // the shape that the indices are broadcast to
-  std::vector<bool> picked;  // by dimension of self: whether an index stands for it
-  size_t first = 0;          // the result's dimension where `positions` stand
-  SymInts result;
-};
-
-Picking picking(const Arguments& arguments, std::string_view op_name) {
-  const Tensor& self = arguments.tensor("self");
-  TENON_CHECK(self.defined(), "[{}] expected a tensor, got an undefined one", op_name);
-  std::span<const std::optional<Tensor>> indices = arguments["indices"].optional_tensors();
-  TENON_CHECK_INDEX(static_cast<int64_t>(indices.size()) <= self.dim(), "[{}] {} indices are too many for {}", op_name,
-                    indices.size(), self.description());
-  Picking p;
-  p.picked.assign(static_cast<size_t>(self.dim()), false);
-  std::vector<SymInts> shapes;
-  std::optional<size_t> begin, end;
-  bool together = true;
-  for (size_t dim = 0; dim < indices.size(); ++dim) {
-    if (!given(indices[dim])) continue;
-    TENON_CHECK_INDEX(is_index(indices[dim]->dtype()), "[{}] expected indices of int64 or int32, or masks, got {}",
-                      op_name, indices[dim]->description());
-    p.picked[dim] = true;
-    shapes.push_back(indices[dim]->sym_sizes());
-    if (!begin) begin = dim;
-    together &= !end || *end + 1 == dim;
-    end = dim;
-  }
-  TENON_CHECK(begin, "[{}] expected at least one index", op_name);
-  p.positions = broadcast(shapes, op_name);
-  // Between the dimensions that stay if the indices stand side by side, else in front.
-  p.first = together ? *begin : 0;
-  for (size_t dim = 0; dim < p.picked.size(); ++dim) {
-    if (dim == p.first)
-      for (const SymInt& size : p.positions) p.result.push_back(size);
-    if (!p.picked[dim]) p.result.push_back(self.size(static_cast<int64_t>(dim)));
-  }
-  return p;
-}
-
-// An index read at `at`, checked, and counted from the end if negative; out of range it is clamped, and not used.
-Expr wrapped(Element& e, const Tensor& index, std::span<const Expr> at, const SymInt& size, const char* message) {
-  loop::Builder& b = e.builder();
-  Lane raw = cast(e.load(index, at), kInt64), extent = b.index(e.integer(size)), zero = b.constant(int64_t{0}, kInt64);
-  Lane picked = select(raw < zero, raw + extent, raw);
-  b.check((picked >= zero) & (picked < extent), message);
-  return b.bind_index(maximum(zero, minimum(picked, extent - 1.0)));
-}
-
-Lane picked_element(Element& e) {
-  const Tensor& self = e.arguments().tensor("self");
-  Picking p = picking(e.arguments(), "index");
-  std::span<const std::optional<Tensor>> indices = e.arguments()["indices"].optional_tensors();
-  std::vector<Expr> at;
-  size_t count = p.positions.size(), kept = 0;
-  for (size_t dim = 0; dim < p.picked.size(); ++dim) {
-    if (!p.picked[dim]) {
-      at.push_back(e.index(kept < p.first ? kept : kept + count));
-      ++kept;
-      continue;
-    }
-    const Tensor& index = *indices[dim];
-    SymInts sizes = index.sym_sizes();
-    std::vector<Expr> where;
-    for (size_t d = 0; d < sizes.size(); ++d)
-      where.push_back(statically_true(sizes[d] == 1) ? e.integer(0) : e.index(p.first + count - sizes.size() + d));
-    at.push_back(
-        wrapped(e, index, where, self.size(static_cast<int64_t>(dim)), "IndexError: [index] an index is out of range"));
-  }
-  return e.load(self, at);
 }
 
 // That `sizes` can be broadcast to `wanted`.
@@ -188,7 +117,7 @@ OPS(indexing) {
       });
   // The same, by integers only.
   op("_index(Tensor self, Tensor?[] indices) -> Tensor")
-      .element(picked_element)
+      .element([](Element& e) { return picked_element(e, "index", Bounds::Checked); })
       .shape([](const Arguments& arguments) {
         const Tensor& self = arguments.tensor("self");
         return std::vector{TensorMeta::contiguous(picking(arguments, "index").result, self.dtype(), self.device())};

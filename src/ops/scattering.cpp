@@ -3,10 +3,18 @@
 #include <tenon/generated/ops.h>
 #include <tenon/sym/size_rules.h>
 
+#include <set>
+
 namespace tenon::ops {
 namespace {
 
 bool is_index(Dtype dtype) { return dtype == kInt64 || dtype == kInt32; }
+
+// By name: rows are told of as the library is loaded, in no order.
+std::set<std::string_view>& rows_that_begin_as_self() {
+  static auto* names = new std::set<std::string_view>();  // also while the process ends
+  return *names;
+}
 
 void check_scatter(const Arguments& arguments) {
   std::string_view op_name = arguments.op().brief_name();
@@ -52,5 +60,9 @@ Tensor as_source(Grad& g, Tensor picked) {
 }
 
 Tensor source_grad(Grad& g) { return as_source(g, gather(g.grad(), g.argument("dim").integer(), g.saved("index"))); }
+
+BeginsAsSelf::BeginsAsSelf(const char* op_name) { rows_that_begin_as_self().insert(op_name); }
+
+bool begins_as_self(const Row& row) { return row.op && rows_that_begin_as_self().contains(row.op->name()); }
 
 }  // namespace tenon::ops

@@ -13,4 +13,11 @@ Tensor as_source(Grad& g, Tensor picked);
 // The gradient of a scatter's source: what the index picks.
 Tensor source_grad(Grad& g);
 
+// Said of a row: its kernel gives `self` but for some elements, refuses what it has to before it writes the first, and
+// may be given the memory of `self` for its result.
+struct BeginsAsSelf {
+  explicit BeginsAsSelf(const char* op_name);
+};
+bool begins_as_self(const Row& row);
+
 }  // namespace tenon::ops

@@ -843,6 +843,7 @@ const Rules& special_rules() {
                           {"reduction", Value(int64_t{m.recipe.variant % 3})},
                           {"ignore_index", Value(int64_t{m.recipe.variant % 4 == 2 ? 0 : -100})}};
        }},
+      {"_unsafe_index", pick_rule},
       {"_unsafe_masked_index", masked_index_rule},
       {"_unsafe_masked_index_put_accumulate", masked_index_rule},
       {"_prelu_kernel", [](Maker& m) { return Overrides{{"weight", m.tensor({})}}; }},

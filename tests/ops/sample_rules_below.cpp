@@ -31,6 +31,34 @@ Overrides border_rule(Maker& m) {
   return {{"self", m.tensor(shape)}, {"padding", pads}};
 }
 
+// Three entries of up to four steps and two classes to meet, and what the gradient is given.
+Overrides ctc_rule(Maker& m) {
+  keep_finite(m);
+  const int64_t classes = m.size(0, 3) + 2;
+  const Ints inputs{4, 3, 4}, lengths{2, 0, 1};
+  Tensor in_rows = m.numbers({3, 2}, [](int64_t at) { return at % 2 + 1; });
+  Overrides rule{{"log_probs", m.tensor({4, 3, classes})},
+                 {"targets", in_rows},
+                 {"blank", int64_t{0}},
+                 {"grad", m.tensor({3})},
+                 {"neg_log_likelihood", m.tensor({3})},
+                 {"log_alpha", m.tensor({3, 4, 5})},
+                 {"reduction", int64_t{m.recipe.variant % 3}},
+                 {"zero_infinity", true}};
+  rule.insert({{"input_lengths", inputs}, {"target_lengths", lengths}});
+  return rule;
+}
+Overrides ctc_tensor_rule(Maker& m) {
+  Overrides rule = ctc_rule(m);
+  rule.erase("input_lengths");
+  rule.erase("target_lengths");
+  rule.insert({{"input_lengths", m.numbers({3}, [](int64_t at) { return at == 1 ? 3 : 4; })},
+               {"target_lengths", m.numbers({3}, [](int64_t at) { return at == 0   ? 2
+                                                                         : at == 1 ? 0
+                                                                                   : 1; })}});
+  return rule;
+}
+
 }  // namespace
 
 const Rules& below_rules() {
@@ -40,6 +68,20 @@ const Rules& below_rules() {
          Overrides rule = replaced_rule(m);
          rule.erase("value");
          return rule;
+       }},
+      {"_ctc_loss.", ctc_rule},
+      {"_ctc_loss.Tensor", ctc_tensor_rule},
+      {"_ctc_loss_backward.", ctc_rule},
+      {"_ctc_loss_backward.Tensor", ctc_tensor_rule},
+      {"ctc_loss.IntList", ctc_rule},
+      {"ctc_loss.Tensor", ctc_tensor_rule},
+      {"embedding_renorm.",
+       [](Maker& m) {
+         const int64_t rows = m.size(0, 3) + 1;
+         return Overrides{{"self", m.tensor({rows, m.size(1, 5)})},
+                          {"indices", m.indices({2}, rows)},
+                          {"max_norm", 1.5},
+                          {"norm_type", 2.0}};
        }},
       {"index_fill.int_Tensor", replaced_rule},
       {"index_copy.", replaced_rule},

@@ -100,6 +100,14 @@ Overrides grid_rule(Maker& m) {
           {"align_corners", m.even()}};
 }
 
+Overrides volume_rule(Maker& m) {
+  return {{"input", m.tensor({2, 2, 3, 2, 4})},
+          {"grid", m.tensor({2, 2, 3, 2, 3})},
+          {"interpolation_mode", int64_t{m.recipe.variant % 2}},
+          {"padding_mode", int64_t{m.recipe.variant / 2 % 3}},
+          {"align_corners", m.even()}};
+}
+
 Overrides reflection_rule(Maker& m) {
   Ints shape = image(m, 2), wider = shape;
   wider[wider.size() - 2] += 1;
@@ -157,6 +165,23 @@ const Rules& image_rules() {
          rule.insert({{"kernel_size", Ints{2, 1}}, {"output_size", Ints{2, 3}}});
          return rule;
        }},
+      {"fractional_max_pool3d.",
+       [](Maker& m) {
+         Ints shape = image(m, 3);
+         shape[shape.size() - 3] += 1;
+         return Overrides{{"self", m.tensor(shape)},
+                          {"kernel_size", Ints{2, 1, 1}},
+                          {"output_size", Ints{2, 1, 2}},
+                          {"random_samples", fractions(m, m.even() ? Ints{2, 2, 3} : Ints{1, 3, 3})}};
+       }},
+      {"fractional_max_pool3d_backward.",
+       [](Maker& m) {
+         Ints shape = image(m, 3), small = shape;
+         small.back() = 3;
+         Overrides rule = largest_backward(m, shape, small, 3);
+         rule.insert({{"kernel_size", Ints{1, 1, 1}}, {"output_size", Ints{1, 1, 3}}});
+         return rule;
+       }},
       {"upsample_nearest1d.", resampling<1>},
       {"upsample_nearest1d.vec", by_factors<1>},
       {"upsample_nearest1d_backward.", resampling<1>},
@@ -183,7 +208,15 @@ const Rules& image_rules() {
       {"upsample_bicubic2d.", resampling<2>},
       {"upsample_bicubic2d.vec", by_factors<2>},
       {"upsample_bicubic2d_backward.", resampling<2>},
+      {"_upsample_bilinear2d_aa.", resampling<2>},
+      {"_upsample_bilinear2d_aa.vec", by_factors<2>},
+      {"_upsample_bilinear2d_aa_backward.", resampling<2>},
+      {"_upsample_bicubic2d_aa.", resampling<2>},
+      {"_upsample_bicubic2d_aa.vec", by_factors<2>},
+      {"_upsample_bicubic2d_aa_backward.", resampling<2>},
       {"grid_sampler_2d.", grid_rule},
+      {"grid_sampler_3d.", volume_rule},
+      {"grid_sampler.", volume_rule},
       {"reflection_pad2d_backward.", reflection_rule},
       {"scatter_reduce.two", [](Maker& m) { return combining(m, {"sum", "prod", "mean", "amax", "amin"}); }},
       {"scatter.reduce", older_combining},

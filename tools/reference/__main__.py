@@ -10,6 +10,7 @@ import pathlib
 import re
 import sys
 
+import alignments
 import below
 import compositions
 import factories
@@ -28,6 +29,7 @@ import resampling
 import special
 import special_functions
 import views
+import volumes
 import windows
 from table import Table
 
@@ -38,7 +40,7 @@ FAMILIES = {"pointwise": pointwise, "reductions": reductions, "views": views, "f
             "special": special, "networks": networks, "windows": windows,
             "resampling": resampling, "special_functions": special_functions,
             "formats": formats, "compositions": compositions, "linear_algebra": linear_algebra,
-            "families": families}
+            "families": families, "volumes": volumes, "alignments": alignments}
 # tests/ops/value_table_test.cpp looks at the properties of these instead.
 RANDOM = {"rand", "randn", "rand_like", "randn_like", "randint", "randint.low"}
 

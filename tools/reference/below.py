@@ -163,6 +163,7 @@ def softmaxes(table):
 def masked_indices(table):
     x, mask, index = draw("masked index", "float32", (8,)), Array("bool", [1, 0, 1]), Array("int64", [3, 9, -2])
     v = x.values
+    table.add("_unsafe_index.Tensor", Array("float32", v[[3, 0, -2]]), self=x, indices=[Array("int64", [3, 0, -2])])
     table.add("_unsafe_masked_index", Array("float32", [v[3], 1.0, v[-2]]), self=x, mask=mask, indices=[index], fill=1)
     values, expected = draw("masked values", "float32", (3,)), v.copy()
     expected[3] += values.values[0]

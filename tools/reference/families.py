@@ -128,6 +128,17 @@ def shapes(table):
     x = draw("resize_as", "float32", (2, 3))
     table.add("resize_as_", Array("float32", x.values.reshape(-1)[:4].reshape(2, 2)), self=x,
               the_template=Array("int64", np.zeros((2, 2))))
+    for sizes in ((2, 2), (4,), (2, 3), (1, 3, 2, 2)):
+        count = int(np.prod(sizes))
+        values = np.full(count, np.nan, np.float32)
+        values[:6] = x.values.reshape(-1)[:count]
+        made = Array("float32", values.reshape(sizes))
+        table.add("resize", made, self=x, size=list(sizes))
+        table.add("resize_as", made, self=x, the_template=Array("int64", np.zeros(sizes)))
+    # In the order of memory.
+    columns = Array("float32", x.values, strides=(1, 2))
+    table.add("resize", Array("float32", x.values.T.reshape(-1)[:4].reshape(2, 2)), self=columns, size=[2, 2])
+    table.add("resize", Array("int32", [1, 2, 2**31 - 1]), self=Array("int32", [1, 2]), size=[3])
     table.add("empty_permuted", Array("float32", np.zeros((2, 3))), "shape", size=[2, 3], physical_layout=[1, 0])
 
 

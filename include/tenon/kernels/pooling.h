@@ -23,10 +23,11 @@ std::vector<Window> even_windows(int64_t size, int64_t count);
 // dimensions.
 void max_pool(const TensorBase& self, const Windows& windows, const TensorBase& out, const TensorBase& indices);
 
-// The largest element of each window of `kernel` elements, as max_pool; where windows begin follows from two numbers of
-// [0, 1) for each plane, the column's first: as evenly as can be, the last at the end.
-void fractional_max_pool2d(const TensorBase& self, const Ints& kernel, const TensorBase& samples, const TensorBase& out,
-                           const TensorBase& indices);
+// The largest element of each window of `kernel` elements, as max_pool, over two or three dimensions; where windows
+// begin follows from a number of [0, 1) for each of them and plane, of two the column's first: as evenly as can be, the
+// last at the end.
+void fractional_max_pool(const TensorBase& self, const Ints& kernel, const TensorBase& samples, const TensorBase& out,
+                         const TensorBase& indices);
 
 // `grad` at the places that `indices` name, as max_pool gave them: out[plane][index] is the sum of its gradients, in
 // row-major order. Halves are added up in float32 and rounded once. An index outside of its plane is an IndexError.

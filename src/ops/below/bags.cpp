@@ -103,6 +103,25 @@ OPS(bags) {
                     const std::optional<Tensor>& per_sample, bool include_last, std::optional<int64_t> padding) {
         return embedding_bag(weight, indices, offsets, mode, per_sample, include_last, padding.value_or(-1), true);
       });
+  // Rows that are named and longer than that are shortened.
+  op("embedding_renorm(Tensor self, Tensor indices, float max_norm, float norm_type) -> Tensor")
+      .decompose([](const Tensor& self, const Tensor& indices, double max_norm, double norm_type) {
+        TENON_CHECK(self.defined() && self.dim() == 2 && is_floating(self.dtype()),
+                    "[embedding_renorm] expected a table [rows, columns] of floating point numbers, got {}",
+                    self.defined() ? self.description() : "an undefined tensor");
+        TENON_CHECK(indices.defined() && (indices.dtype() == kInt64 || indices.dtype() == kInt32),
+                    "[embedding_renorm] expected indices of int64 or int32, got {}",
+                    indices.defined() ? indices.description() : "an undefined tensor");
+        const TensorOptions flags(kInt64, self.device());
+        Tensor named =
+            index_put(zeros(SymInts{self.size(0)}, flags), {reshape(indices, {-1})}, ones(SymInts{}, flags)) != 0;
+        Tensor wide = self.to(compute_dtype(self.dtype()));
+        Tensor length = linalg_vector_norm(wide, norm_type, OptionalInts(Ints{1}), true);
+        Tensor factor =
+            where(logical_and(unsqueeze(named, 1), length > max_norm), max_norm / (length + 1e-7), ones_like(length));
+        return (wide * factor).to(self.dtype());
+      })
+      .with_inplace();
   op("repeat_interleave.Tensor(Tensor repeats, *, SymInt? output_size=None) -> Tensor")
       .decompose([](const Tensor& repeats, const std::optional<SymInt>& output_size) {
         TENON_CHECK(repeats.defined(), "[repeat_interleave] expected a tensor, got an undefined one");

@@ -81,6 +81,21 @@ Tensor draw_classes(const Tensor& self, const SymInt& draws, bool replacement, G
   return clamp_max(found, Scalar(self.size(-1) - 1));
 }
 
+// What is below 0 times a random slope each.
+Tensor rectified_with_noise(const Tensor& self, const Tensor& noise, const Scalar& lower, const Scalar& upper,
+                            bool training, Generator* generator) {
+  const double low = lower.to_double(), high = upper.to_double();
+  TENON_CHECK(low <= high && std::isfinite(high - low), "[rrelu_with_noise] expected slopes in order, got {} and {}",
+              low, high);
+  if (!training) return leaky_relu(real(self, "rrelu_with_noise"), (low + high) / 2);
+  TENON_CHECK(noise.defined() && noise.dtype() == self.dtype(), "[rrelu_with_noise] expected noise of {}, got {}",
+              name(self.dtype()), noise.defined() ? noise.description() : "an undefined tensor");
+  Tensor slope = uniform_like(real(self, "rrelu_with_noise"), generator, "rrelu_with_noise") * (high - low) + low;
+  Tensor factor = where(self.detach() <= 0, slope, ones_like(slope)).to(self.dtype());
+  copy_(noise, factor);
+  return self * factor;
+}
+
 }  // namespace
 
 OPS(distributions) {
@@ -170,6 +185,24 @@ OPS(distributions) {
         if (p == 1) return real(input, "feature_dropout") * 0;
         Tensor noise = kept(real(input, "feature_dropout"), p, true, "feature_dropout");
         return (input.to(noise.dtype()) * noise / (1 - p)).to(input.dtype());
+      });
+  // `noise` becomes the factors. Without training it is left alone.
+  op("rrelu_with_noise(Tensor self, Tensor(b!) noise, Scalar lower=0.125, Scalar upper=0.3333333333333333, bool "
+     "training=False, Generator? generator=None) -> Tensor")
+      .decompose(rectified_with_noise);
+  op("rrelu_with_noise_(Tensor(a!) self, Tensor(b!) noise, Scalar lower=0.125, Scalar upper=0.3333333333333333, bool "
+     "training=False, Generator? generator=None) -> Tensor(a!)")
+      .decompose([](const Tensor& self, const Tensor& noise, const Scalar& lower, const Scalar& upper, bool training,
+                    Generator* generator) {
+        return copy_(self, rectified_with_noise(self, noise, lower, upper, training, generator));
+      });
+  op("rrelu_with_noise_backward(Tensor grad_output, Tensor self, Tensor noise, Scalar lower, Scalar upper, bool "
+     "training, bool self_is_result) -> Tensor")
+      .decompose([](const Tensor& grad, const Tensor& self, const Tensor& noise, const Scalar& lower,
+                    const Scalar& upper, bool training, bool) {
+        const double low = lower.to_double(), high = upper.to_double();
+        if (training && high - low > 1e-6) return real(grad, "rrelu_with_noise_backward") * noise;
+        return where(real(self, "rrelu_with_noise_backward") > 0, grad, grad * ((low + high) / 2));
       });
   op("rrelu(Tensor self, Scalar lower=0.125, Scalar upper=0.3333333333333333, bool training=False, Generator? "
      "generator=None) -> Tensor")

@@ -1,4 +1,7 @@
-// Indexing where a mask says so: elsewhere indices may be anything, and nothing is read or written there.
+// Indexing of which the caller promises something: that no index is out of range; or where a mask says so, and
+// elsewhere indices may be anything, and nothing is read or written there.
+#include "ops/picking.h"
+
 #include <tenon/ops/table.h>
 
 namespace tenon::ops {
@@ -21,6 +24,17 @@ Indices inside(const Tensor& mask, const Indices& indices) {
 }  // namespace
 
 OPS(masked_index) {
+  op("_unsafe_index.Tensor(Tensor self, Tensor?[] indices) -> Tensor")
+      .element([](Element& e) { return picked_element(e, "_unsafe_index", Bounds::Promised); })
+      .shape([](const Arguments& arguments) {
+        const Tensor& self = arguments.tensor("self");
+        return std::vector{
+            TensorMeta::contiguous(picking(arguments, "_unsafe_index").result, self.dtype(), self.device())};
+      })
+      .grad("self", saves("indices"), [](Grad& g) {
+        Tensor nothing = zeros(g.sizes("self"), TensorOptions(g.dtype("self"), g.grad().device()));
+        return _index_put(nothing, g.saved_list("indices"), g.grad(), true);
+      });
   op("_unsafe_masked_index(Tensor self, Tensor mask, Tensor?[] indices, Scalar fill) -> Tensor")
       .decompose([](const Tensor& self, const Tensor& mask, const Indices& indices, const Scalar& fill) {
         check_mask(mask, "_unsafe_masked_index");

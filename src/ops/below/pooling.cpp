@@ -80,6 +80,44 @@ Tensor averages_backward(const char* name, const Tensor& grad, const Tensor& sel
               {grad, self.sym_sizes(), kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override});
 }
 
+// Windows of `dims` dimensions at places that samples choose.
+void fractional(const Arguments& arguments, std::span<Tensor> outputs) {
+  kernels::fractional_max_pool(arguments.tensor("self"), arguments["kernel_size"].ints(),
+                               arguments.tensor("random_samples"), outputs[0], outputs[1]);
+}
+
+std::vector<TensorMeta> fractional_shape(const Arguments& arguments, size_t dims) {
+  const Tensor &self = pooled_input(arguments, "self", dims), &samples = arguments.tensor("random_samples");
+  const std::string_view op_name = arguments.op().brief_name();
+  TENON_CHECK(is_floating(self.dtype()), "[{}] expected a floating point tensor, got {}", op_name, self.description());
+  Ints kernel = arguments["kernel_size"].ints(), wanted = arguments["output_size"].ints();
+  TENON_CHECK(kernel.size() == dims && wanted.size() == dims,
+              "[{}] expected {} numbers of kernel_size and of output_size, got {} and {}", op_name, dims, kernel.size(),
+              wanted.size());
+  SymInts sizes = self.sym_sizes();
+  const size_t lead = sizes.size() - dims;
+  TENON_CHECK(samples.defined() && samples.dtype() == self.dtype() && samples.dim() == 3 &&
+                  expect(samples.size(0) >= (lead == 2 ? sizes[0] : SymInt(1))) &&
+                  expect(samples.size(1) >= sizes[lead - 1]) &&
+                  same_size(samples.size(2), SymInt(static_cast<int64_t>(dims))),
+              "[{}] expected {} samples of {} for each plane of {}, got {}", op_name, dims, name(self.dtype()),
+              self.description(), samples.defined() ? samples.description() : "nothing");
+  for (size_t dim = 0; dim < dims; ++dim) {
+    TENON_CHECK(
+        kernel[dim] > 0 && wanted[dim] > 0 && expect(SymInt(wanted[dim]) + kernel[dim] - 1 <= sizes[lead + dim]),
+        "[{}] {} windows of {} do not fit into {} elements", op_name, wanted[dim], kernel[dim],
+        sizes[lead + dim].str());
+    sizes[lead + dim] = wanted[dim];
+  }
+  return {TensorMeta::contiguous(sizes, self.dtype(), self.device()),
+          TensorMeta::contiguous(sizes, kInt64, self.device())};
+}
+
+Tensor fractional_gradient(Grad& g, const char* indices, const char* backward) {
+  Tensor like = empty(g.sizes("self"), TensorOptions(g.dtype("self"), g.grad().device()));
+  return call(backward, {g.grad(), like, g.saved(indices)});
+}
+
 }  // namespace
 
 OPS(max_pooling_backward) {
@@ -156,45 +194,27 @@ OPS(average_pooling_backward) {
 OPS(fractional_pooling) {
   op("fractional_max_pool2d(Tensor self, int[2] kernel_size, int[2] output_size, Tensor random_samples) -> (Tensor "
      "output, Tensor indices)")
-      .kernel([](const Arguments& arguments, std::span<Tensor> outputs) {
-        kernels::fractional_max_pool2d(arguments.tensor("self"), arguments["kernel_size"].ints(),
-                                       arguments.tensor("random_samples"), outputs[0], outputs[1]);
-      })
-      .shape([](const Arguments& arguments) {
-        const Tensor &self = pooled_input(arguments, "self", 2), &samples = arguments.tensor("random_samples");
-        TENON_CHECK(is_floating(self.dtype()), "[fractional_max_pool2d] expected a floating point tensor, got {}",
-                    self.description());
-        Ints kernel = arguments["kernel_size"].ints(), wanted = arguments["output_size"].ints();
-        TENON_CHECK(kernel.size() == 2 && wanted.size() == 2,
-                    "[fractional_max_pool2d] expected two numbers of kernel_size and of output_size, got {} and {}",
-                    kernel.size(), wanted.size());
-        SymInts sizes = self.sym_sizes();
-        size_t lead = sizes.size() - 2;
-        TENON_CHECK(samples.defined() && samples.dtype() == self.dtype() && samples.dim() == 3 &&
-                        expect(samples.size(0) >= (lead == 2 ? sizes[0] : SymInt(1))) &&
-                        expect(samples.size(1) >= sizes[lead - 1]) && same_size(samples.size(2), 2),
-                    "[fractional_max_pool2d] expected two samples of {} for each plane of {}, got {}",
-                    name(self.dtype()), self.description(), samples.defined() ? samples.description() : "nothing");
-        for (size_t dim = 0; dim < 2; ++dim) {
-          TENON_CHECK(
-              kernel[dim] > 0 && wanted[dim] > 0 && expect(SymInt(wanted[dim]) + kernel[dim] - 1 <= sizes[lead + dim]),
-              "[fractional_max_pool2d] {} windows of {} do not fit into {} elements", wanted[dim], kernel[dim],
-              sizes[lead + dim].str());
-          sizes[lead + dim] = wanted[dim];
-        }
-        return std::vector{TensorMeta::contiguous(sizes, self.dtype(), self.device()),
-                           TensorMeta::contiguous(sizes, kInt64, self.device())};
-      })
+      .kernel(fractional)
+      .shape([](const Arguments& arguments) { return fractional_shape(arguments, 2); })
       .grad("self", saves("indices"),
-            [](Grad& g) {
-              Tensor like = empty(g.sizes("self"), TensorOptions(g.dtype("self"), g.grad().device()));
-              return call("aten::adaptive_max_pool2d_backward", {g.grad(), like, g.saved("indices")});
-            })
+            [](Grad& g) { return fractional_gradient(g, "indices", "aten::adaptive_max_pool2d_backward"); })
       .not_differentiable("indices");
   op("fractional_max_pool2d_backward(Tensor grad_output, Tensor self, int[2] kernel_size, int[2] output_size, Tensor "
      "indices) -> Tensor")
       .decompose([](const Tensor& grad, const Tensor& self, const Ints&, const Ints&, const Tensor& indices) {
         return call("aten::adaptive_max_pool2d_backward", {grad, self, indices});
+      });
+  op("fractional_max_pool3d(Tensor self, int[3] kernel_size, int[3] output_size, Tensor random_samples) -> (Tensor, "
+     "Tensor)")
+      .kernel(fractional)
+      .shape([](const Arguments& arguments) { return fractional_shape(arguments, 3); })
+      .grad("self", saves("result1"),
+            [](Grad& g) { return fractional_gradient(g, "result1", "aten::adaptive_max_pool3d_backward"); })
+      .not_differentiable("result1");
+  op("fractional_max_pool3d_backward(Tensor grad_output, Tensor self, int[3] kernel_size, int[3] output_size, Tensor "
+     "indices) -> Tensor")
+      .decompose([](const Tensor& grad, const Tensor& self, const Ints&, const Ints&, const Tensor& indices) {
+        return call("aten::adaptive_max_pool3d_backward", {grad, self, indices});
       });
 }
 

@@ -3,6 +3,7 @@
 #include <tenon/sym/size_rules.h>
 
 #include <cmath>
+#include <limits>
 
 namespace tenon::ops {
 namespace {
@@ -53,6 +54,51 @@ Tensor powers(const Tensor& start, const Tensor& end, int64_t steps, double base
   return pow(number(base), exponents).to(dtype);
 }
 
+// What stands where nobody has written: of floating point numbers NaN, of integers the largest, so that it shows, and
+// is the same eagerly and compiled.
+Scalar nothing_written(Dtype dtype) {
+  if (is_floating(dtype)) return std::numeric_limits<double>::quiet_NaN();
+  switch (dtype) {
+    case Dtype::Bool: return true;
+    case Dtype::UInt8: return int64_t{std::numeric_limits<uint8_t>::max()};
+    case Dtype::Int8: return int64_t{std::numeric_limits<int8_t>::max()};
+    case Dtype::Int16: return int64_t{std::numeric_limits<int16_t>::max()};
+    case Dtype::Int32: return int64_t{std::numeric_limits<int32_t>::max()};
+    default: return std::numeric_limits<int64_t>::max();
+  }
+}
+
+// A tensor of other sizes with the elements of `self` in the order in which they lie in memory. Sizes that it has
+// already leave it as it is, unless a format is asked for.
+Tensor resized(const Tensor& self, const SymInts& sizes, std::optional<MemoryFormat> format, const char* op_name) {
+  TENON_CHECK(self.defined(), "[{}] expected a tensor, got an undefined one", op_name);
+  TENON_CHECK(format != MemoryFormat::Preserve,
+              "[{}] unsupported memory format: expected the contiguous one, or one with the channels last, got one to "
+              "be preserved, and other sizes have other strides",
+              op_name);
+  bool same = !format && sizes.size() == self.sym_sizes().size();
+  SymInt wanted = 1, there = 1;
+  for (size_t dim = 0; dim < sizes.size(); ++dim) {
+    TENON_CHECK(may_be_size(sizes[dim]), "[{}] expected sizes of at least 0, got {}", op_name, str(sizes));
+    wanted = wanted * sizes[dim];
+    same = same && decide_or(sizes[dim] == self.size(static_cast<int64_t>(dim)), false);
+  }
+  const SymInts own = self.sym_sizes(), steps = self.sym_strides();
+  for (size_t dim = 0; dim < own.size(); ++dim) there = there + (own[dim] - 1) * steps[dim];
+  if (decide_or(self.numel() == 0, false)) there = 0;
+  if (same) wanted = there;
+  const SymInts strides = same ? steps
+                               : core::strides_in(format.value_or(MemoryFormat::Contiguous),
+                                                  std::span<const SymInt>(sizes.begin(), sizes.size()), op_name);
+  Tensor memory = as_strided(self, SymInts{there}, SymInts{1});
+  if (decide_or(wanted <= there, true))
+    memory = narrow(memory, 0, 0, wanted).clone();
+  else
+    memory = cat({memory, full(SymInts{wanted - there}, nothing_written(self.dtype()),
+                               TensorOptions(self.dtype(), self.device()))});
+  return as_strided(memory, sizes, strides);
+}
+
 using OptionalDtype = std::optional<Dtype>;
 using OptionalLayout = std::optional<Layout>;
 using OptionalDevice = std::optional<Device>;
@@ -95,6 +141,16 @@ OPS(spaces) {
       .decompose([](const Scalar& start, const Tensor& end, int64_t steps, double base, OptionalDtype dtype,
                     OptionalLayout, OptionalDevice device,
                     OptionalBool) { return powers(number(start), end, steps, base, {dtype, device}); });
+  op("resize(Tensor self, SymInt[] size, *, MemoryFormat? memory_format=None) -> Tensor")
+      .decompose([](const Tensor& self, const SymInts& size, std::optional<MemoryFormat> format) {
+        return resized(self, size, format, "resize");
+      });
+  op("resize_as(Tensor self, Tensor the_template, *, MemoryFormat? memory_format=None) -> Tensor")
+      .decompose([](const Tensor& self, const Tensor& like, std::optional<MemoryFormat> format) {
+        TENON_CHECK(like.defined(), "[resize_as] expected a tensor, got an undefined one");
+        if (format == MemoryFormat::Preserve) format = like.suggested_format();
+        return resized(self, like.sym_sizes(), format, "resize_as");
+      });
   op("resize_as_(Tensor(a!) self, Tensor the_template, *, MemoryFormat? memory_format=None) -> Tensor(a!)")
       .decompose([](const Tensor& self, const Tensor& like, std::optional<MemoryFormat> format) {
         TENON_CHECK(like.defined(), "[resize_as_] expected a tensor, got an undefined one");
