@@ -3,6 +3,8 @@
 #include <tenon/runtime/plan.h>
 #include <tenon/schedule/schedule.h>
 
+#include "dispatch/profile_scope.h"
+
 namespace tenon::aot {
 namespace {
 
@@ -26,6 +28,7 @@ GraphFunction interpreted(const graph::Graph& graph) {
 GraphFunction scheduled(const graph::Graph& graph) {
   std::shared_ptr<const runtime::Plan> plan = schedule::compile_graph(graph);
   return [plan](std::span<const Tensor> inputs, std::span<const int64_t> symbols) {
+    dispatch::ProfileScope profiled("compiled graph", {});
     return runtime::run(*plan, inputs, symbols);
   };
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 
 namespace tenon::loop {
 namespace {
@@ -18,10 +19,27 @@ sym::Expr larger(sym::ExprPool& pool, sym::Expr a, sym::Expr b) {
   return max(a, b);
 }
 
+// How many bits a whole number may have so that the dtype holds it, and sums and products of such are exact.
+int exact_bits(Dtype dtype) {
+  switch (dtype) {
+    case Dtype::Int64: return 63;
+    case Dtype::Int32: return 31;
+    case Dtype::Float64: return 53;
+    case Dtype::Float32: return 24;
+    default: return 0;
+  }
+}
+
 }  // namespace
 
 void KnownValues::add(const Op& op, sym::ExprPool& pool) {
-  Known number = op.dtype == Dtype::Int64 ? number_of(op, pool) : Known{};
+  Known number = exact_bits(op.dtype) > 0 ? number_of(op, pool) : Known{};
+  // Of other dtypes than that of indices a number is known only as long as it certainly is one of theirs.
+  if (number.value.defined() && op.dtype != Dtype::Int64) {
+    const int64_t most = int64_t{1} << exact_bits(op.dtype);
+    const sym::Range range = pool.range(number.value);
+    if (range.min <= -most || range.max >= most) number = {};
+  }
   numbers_.push_back(number.bits <= kMostBits ? number : Known{});
   truths_.push_back(op.dtype == Dtype::Bool ? truth_of(op, pool) : std::nullopt);
 }
@@ -31,7 +49,11 @@ KnownValues::Known KnownValues::number_of(const Op& op, sym::ExprPool& pool) con
     return op.operands[at] == kNone ? Known{} : numbers_[static_cast<size_t>(op.operands[at])];
   };
   if (op.code == OpCode::Constant) {
-    const int64_t value = op.number.to_integer();
+    if (is_floating(op.dtype)) {
+      const double real = op.number.to_real();
+      if (!(std::abs(real) < 0x1p24) || std::trunc(real) != real) return {};
+    }
+    const auto value = is_floating(op.dtype) ? static_cast<int64_t>(op.number.to_real()) : op.number.to_integer();
     const auto size = static_cast<uint64_t>(value < 0 ? ~value : value);
     return {pool.constant(value), static_cast<int>(std::bit_width(size))};
   }
@@ -43,6 +65,7 @@ KnownValues::Known KnownValues::number_of(const Op& op, sym::ExprPool& pool) con
   const auto [a, a_bits] = operand(0);
   const auto [b, b_bits] = operand(1);
   if (!a.defined()) return {};
+  if (op.code == OpCode::Cast) return op.has_rounding ? Known{} : Known{a, a_bits};
   if (op.code == OpCode::Neg) return {-a, a_bits};
   // The zero changes nothing, and says that it is not negative.
   if (op.code == OpCode::Abs) return {larger(pool, larger(pool, a, -a), pool.constant(0)), a_bits};
@@ -55,9 +78,11 @@ KnownValues::Known KnownValues::number_of(const Op& op, sym::ExprPool& pool) con
     case OpCode::Sub: return {a - b, most + 1};
     case OpCode::Min: return {smaller(pool, a, b), most};
     case OpCode::Max: return {larger(pool, a, b), most};
-    // Only of divisors that are certainly positive: the others have corners of their own.
-    case OpCode::FloorDiv: return pool.range(b).min > 0 ? Known{floor_div(a, b), most} : Known{};
-    case OpCode::Mod: return pool.range(b).min > 0 ? Known{mod(a, b), most} : Known{};
+    // Only of divisors that are certainly positive: the others have corners of their own. (A quotient of floats is
+    // rounded before it is cut.)
+    case OpCode::FloorDiv:
+      return !is_floating(op.dtype) && pool.range(b).min > 0 ? Known{floor_div(a, b), most} : Known{};
+    case OpCode::Mod: return !is_floating(op.dtype) && pool.range(b).min > 0 ? Known{mod(a, b), most} : Known{};
     default: return {};
   }
 }

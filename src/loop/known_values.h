@@ -1,4 +1,5 @@
-// What is known of a kernel's values while it is built: which int64 value is an expression of indices and sizes, and
+// What is known of a kernel's values while it is built: which value is a whole number that an expression of indices and
+// sizes gives (an int64, or another dtype that certainly holds it), and
 // which condition on such values always holds. By it an index that is computed from positions (a range, a reversed one,
 // a remainder of one) is an index expression, and a bound that it cannot leave is not checked.
 #pragma once

@@ -1,7 +1,10 @@
 // Operators that change nothing are taken out: x * 1, x / 1, x - 0, a sum with an integer 0, a cast to the dtype that x
-// has. The result's dtype and sizes must be those of the operand, and its bits: x + 0.0 stays, because it turns -0.0
-// into 0.0.
+// has, a copy of what lies as it is to lie. The result's dtype and sizes must be those of the operand, and its bits: x
+// + 0.0 stays, because it turns -0.0 into 0.0; but not after a product of matrices, of whose zeros nothing tells the
+// sign.
 #include "fusion.h"
+
+#include <tenon/sym/size_rules.h>
 
 #include <cmath>
 
@@ -26,6 +29,15 @@ std::optional<double> uniform_value(const Graph& graph, const std::vector<const 
   if (name == "full") return uniform_value(graph, producer, node->args[1]);
   if (name == "expand" || name == "view" || name == "clone") return uniform_value(graph, producer, node->args[0]);
   return std::nullopt;
+}
+
+bool agree(const SymInt& a, const SymInt& b) { return a.same(b) || statically_true(a == b); }
+
+// A product of matrices: its elements are sums, in an order that the library chooses.
+bool is_product(const Node* node) {
+  if (!node) return false;
+  const std::string& name = node->op->schema().name;
+  return name == "mm" || name == "bmm" || name == "addmm" || name == "baddbmm";
 }
 
 bool alpha_is_one(const Node& node) {
@@ -55,19 +67,26 @@ ValueId passed_on(const Graph& graph, const std::vector<const Node*>& producer, 
     if (other_is(1, 1)) kept = operand(0);
   } else if (name == "sub" && alpha_is_one(node)) {
     if (other_is(1, 0)) kept = operand(0);
-  } else if (name == "add" && is_integer && alpha_is_one(node)) {
-    kept = other_is(1, 0) ? operand(0) : other_is(0, 0) ? operand(1) : kept;
+  } else if (name == "add" && alpha_is_one(node)) {
+    auto may_lose_a_zero = [&](size_t at) {
+      const ValueId id = operand(at);
+      return is_integer || (id != graph::kNoValue && is_product(producer[static_cast<size_t>(id)]));
+    };
+    kept = other_is(1, 0) && may_lose_a_zero(0) ? operand(0) : other_is(0, 0) && may_lose_a_zero(1) ? operand(1) : kept;
   } else if (name == "to" || name == "_to_copy") {
     kept = operand(0);
+  } else if (name == "copy") {
+    kept = operand(1);
   }
   if (kept == graph::kNoValue) return kept;
   const Tensor &from = graph.meta(kept), &to = graph.meta(node.outputs[0]);
   if (from.dtype() != to.dtype() || from.dim() != to.dim()) return graph::kNoValue;
   SymInts sizes = from.sym_sizes(), wanted = to.sym_sizes(), strides = from.sym_strides(), shown = to.sym_strides();
   for (size_t dim = 0; dim < sizes.size(); ++dim)
-    if (!sizes[dim].same(wanted[dim]) || !strides[dim].same(shown[dim])) return graph::kNoValue;
+    if (!agree(sizes[dim], wanted[dim]) || (!is_one(sizes[dim]) && !agree(strides[dim], shown[dim])))
+      return graph::kNoValue;
   // Views of the result count from where it begins.
-  return from.sym_storage_offset().same(to.sym_storage_offset()) ? kept : graph::kNoValue;
+  return agree(from.sym_storage_offset(), to.sym_storage_offset()) ? kept : graph::kNoValue;
 }
 
 }  // namespace
@@ -97,9 +116,20 @@ void remove_identities(Graph& graph) {
     }
     for (ValueId id : node.outputs) producer[static_cast<size_t>(id)] = &node;
     ValueId kept = passed_on(graph, producer, node);
-    if (kept != graph::kNoValue && !fixed[static_cast<size_t>(node.outputs[0])])
-      becomes[static_cast<size_t>(node.outputs[0])] = kept;
+    if (kept == graph::kNoValue) continue;
+    const auto made = static_cast<size_t>(node.outputs[0]);
+    if (fixed[made]) {
+      // What becomes a result must have memory of its own, as this had.
+      const Node* origin = producer[static_cast<size_t>(kept)];
+      if (fixed[static_cast<size_t>(kept)] || !origin || !ops::row_of(*origin->op) ||
+          row_for(*origin->op).kind == ops::Kind::View)
+        continue;
+      fixed[static_cast<size_t>(kept)] = true;
+    }
+    becomes[made] = kept;
   }
+  for (graph::Argument& output : graph.outputs)
+    if (auto* id = std::get_if<ValueId>(&output)) rename(*id);
   graph::remove_dead_code(graph);
 }
 

@@ -1,5 +1,6 @@
 #include "in_place.h"
 
+#include "ops/scattering.h"
 #include "schedule_loops.h"
 
 #include <tenon/fake/dynamic_size.h>
@@ -122,6 +123,19 @@ bool is_computed_in_loops(const Node* node) {
   return kind == ops::Kind::Pointwise || kind == ops::Kind::Element || kind == ops::Kind::Reduction;
 }
 
+// Whether the library may compute the value in the memory of the input: it gives what is there but for some elements,
+// and looks into that memory for nothing else.
+bool is_computed_over(const Graph& graph, const WriteFinder& finder, ValueId value, ValueId input) {
+  const Node* node = finder.producer(value);
+  if (!node || node->outputs.size() != 1 || !ops::begins_as_self(row_for(*node->op))) return false;
+  const ValueId self = std::get<ValueId>(node->args[0]);
+  int looks = 0;
+  graph::each_reference(*node, [&](ValueId id) { looks += finder.base_of(id) == input; });
+  return looks == 1 && finder.base_of(self) == input && has_geometry(graph.meta(self), graph.meta(input)) &&
+         equal(graph.meta(value).sym_sizes(), graph.meta(input).sym_sizes()) &&
+         equal(graph.meta(value).sym_strides(), graph.meta(input).sym_strides());
+}
+
 class Updater {
  public:
   Updater(const Graph& graph, std::vector<Decision>& decisions) : source_(graph), decisions_(decisions) {}
@@ -191,6 +205,12 @@ class Updater {
     Update update = planned;
     const Node* result = finder.producer(planned.result);
     const bool is_read = result && !users[static_cast<size_t>(planned.result)].empty();
+    if (update.writes.size() == 1 && update.writes[0].value == planned.result &&
+        has_geometry(update.writes[0].place, graph.meta(planned.input)) &&
+        is_computed_over(graph, finder, planned.result, planned.input) && taken_.insert(planned.result).second) {
+      finished_.push_back(std::move(update));
+      return Decision::allow();
+    }
     std::vector<Write*> copied;
     for (Write& write : update.writes) {
       const bool is_result = write.value == planned.result;

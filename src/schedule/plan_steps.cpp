@@ -266,6 +266,12 @@ class Planner {
     return found->second;
   }
 
+  // Those that do not take the memory of an input.
+  std::vector<ValueId> without_memory(std::vector<ValueId> ids) const {
+    std::erase_if(ids, [&](ValueId id) { return slot_of_[static_cast<size_t>(id)] >= 0; });
+    return ids;
+  }
+
   void plan_call(const Group& group) {
     const Node& node = *group.call;
     if (is_item(node)) return plan_bindings(node);
@@ -274,7 +280,7 @@ class Planner {
     graph::each_reference(node, [&](ValueId id) { step.inputs.push_back(slot(id)); });
     const ops::Row* row = ops::row_of(*node.op);
     if (row && !row->dynamic())
-      allocate(group.roots);
+      allocate(without_memory(group.roots));
     else
       for (ValueId id : group.roots) slot_of_[static_cast<size_t>(id)] = next_slot_++;  // the operator makes it
     for (ValueId id : group.roots) step.outputs.push_back(slot(id));

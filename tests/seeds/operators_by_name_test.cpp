@@ -329,5 +329,92 @@ TEST(CommonTemplate, inplace_resize_as) {
   }
 }
 
+// What PyTorch marks by a setting is in every profile here: a compiled graph that runs.
+TEST(CommonTemplate, profiler_mark_wrapper_call) {
+  for (Dynamic dynamic : {Dynamic::Off, Dynamic::On}) {
+    auto f = compile([](Tensor a, Tensor b) { return a + b; }, {.fullgraph = true, .dynamic = dynamic});
+    Tensor a = randn({100}), b = randn({100});
+    f(a, b);
+    Profiler profiler;
+    Tensor result = f(a, b);
+    profiler.stop();
+    EXPECT_TRUE(same_bits(result, a + b));
+    EXPECT_TRUE(std::ranges::any_of(profiler.events(), [](const Profiler::Event& event) {
+      return event.name.find("compiled graph") != event.name.npos;
+    })) << profiler.table();
+  }
+}
+
+// The first elements are those of `x` in the order of its memory; the others are NaN in both runs.
+const std::vector<Tensor>& resized_from() {
+  static const std::vector<Tensor> tensors = {randn({2}), randn({2, 3, 4}), randn({100}), randn({2, 2}),
+                                              as_strided(randn({12}), {3, 4}, {1, 3})};
+  return tensors;
+}
+const std::vector<std::pair<Ints, MemoryFormat>>& resized_to() {
+  static const std::vector<std::pair<Ints, MemoryFormat>> sizes = {{{2}, MemoryFormat::Contiguous},
+                                                                   {{100}, MemoryFormat::Contiguous},
+                                                                   {{2, 0, 1}, MemoryFormat::Contiguous},
+                                                                   {{1, 3, 2, 3}, MemoryFormat::Contiguous},
+                                                                   {{2, 2}, MemoryFormat::Contiguous},
+                                                                   {{1, 3, 2, 3, 1}, MemoryFormat::Contiguous},
+                                                                   {{1, 3, 2, 3}, MemoryFormat::ChannelsLast},
+                                                                   {{1, 3, 2, 3, 1}, MemoryFormat::ChannelsLast3d}};
+  return sizes;
+}
+Tensor in_memory(const Tensor& x) {
+  const int64_t reach = x.numel().plain() == 0 ? 0 : core::reach(x.sizes(), x.strides());
+  return as_strided(x, {reach}, {1});
+}
+void expect_resized(const Tensor& result, const Tensor& x, const Ints& sizes, MemoryFormat format) {
+  EXPECT_TRUE(std::ranges::equal(result.sizes(), sizes));
+  Tensor expected = empty(SymInts(sizes.span())).contiguous(format);
+  for (size_t dim = 0; dim < sizes.size(); ++dim)
+    if (sizes[dim] > 1) {
+      EXPECT_EQ(result.strides()[dim], expected.strides()[dim]) << dim;
+    }
+  Tensor from = in_memory(x), to = in_memory(result);
+  const int64_t kept = std::min(from.numel().plain(), to.numel().plain());
+  EXPECT_TRUE(same_bits(to.slice(0, 0, kept), from.slice(0, 0, kept)));
+  EXPECT_TRUE(isnan(to.slice(0, kept)).all().item<bool>());
+  EXPECT_FALSE(result.is_same_storage(x)) << "a tensor of its own";
+}
+TEST(CommonTemplate, resize) {
+  for (const Tensor& x : resized_from())
+    for (const auto& [sizes, format] : resized_to()) {
+      auto function = [sizes = sizes, format = format](Tensor a) {
+        return by_name("aten::resize", {Value(a), Value(sizes)}, {{"memory_format", Value(format)}});
+      };
+      expect_resized(check(function, {x}, {.backward = false})[0], x, sizes, format);
+    }
+  // Of the same sizes, and no format asked for, it stays as it is.
+  Tensor x = resized_from().back();
+  Tensor same = check([](Tensor a) { return by_name("aten::resize", {Value(a), Value(Ints{3, 4})}); }, {x},
+                      {.backward = false})[0];
+  EXPECT_TRUE(same_bits(same, x) && same.strides()[1] == 3);
+}
+TEST(CommonTemplate, resize_as) {
+  for (const Tensor& x : resized_from())
+    for (const auto& [sizes, format] : resized_to()) {
+      auto function = [](MemoryFormat asked) {
+        return [asked](Tensor a, Tensor like) {
+          return by_name("aten::resize_as", {Value(a), Value(like)}, {{"memory_format", Value(asked)}});
+        };
+      };
+      Tensor y = randn(SymInts(sizes.span()));
+      expect_resized(check(function(format), {x, y}, {.backward = false})[0], x, sizes, format);
+      expect_resized(check(function(MemoryFormat::Preserve), {x, y.contiguous(format)}, {.backward = false})[0], x,
+                     sizes, y.contiguous(format).suggested_format());
+      Ints backwards, order;
+      for (int64_t dim = static_cast<int64_t>(sizes.size()) - 1; dim >= 0; --dim) {
+        order.push_back(dim);
+        backwards.push_back(sizes[static_cast<size_t>(dim)]);
+      }
+      Tensor reversed = permute(randn(SymInts(backwards.span())), order);
+      expect_resized(check(function(MemoryFormat::Preserve), {x, reversed}, {.backward = false})[0], x, sizes,
+                     reversed.suggested_format());
+    }
+}
+
 }  // namespace
 }  // namespace tenon::operators

@@ -54,6 +54,61 @@ TEST(CommonTemplate, div7) {
   Tensors results = check_divisions(a, b);
   EXPECT_TRUE(same_bits(results[2] * b + fmod(a, b), a)) << "all 64 bits take part";
 }
+// A number is a tensor of no dimensions here, of int64 or of the default dtype.
+TEST(CommonTemplate, div8) {
+  auto function = [](auto a, auto b) {
+    auto whole = [](const SymInt& number) { return scalar_tensor(number, kInt64); };
+    auto real = [](const SymFloat& number) { return scalar_tensor(number, kFloat32); };
+    return Tensors{div(whole(a), whole(b), std::nullopt),
+                   div(whole(a), whole(b), "floor"),
+                   div(whole(a), whole(b), "trunc"),
+                   div(real(to_float(a) * 0.5), whole(b)),
+                   div(whole(a), real(to_float(b) * 1.0)),
+                   whole(a) / whole(b),
+                   floor_divide(whole(a), whole(b)),
+                   real(to_float(a) / to_float(b)),
+                   whole(a / b)};
+  };
+  const Tensors eager = function(SymInt(1024), SymInt(100));
+  const double expected[] = {10.24, 10, 10, 5.12, 10.24, 10.24, 10, 10.24, 10};
+  const bool is_whole[] = {false, true, true, false, false, false, true, false, true};
+  for (size_t at = 0; at < eager.size(); ++at) {
+    EXPECT_EQ(eager[at].dtype(), is_whole[at] ? kInt64 : kFloat32) << at;
+    EXPECT_FLOAT_EQ(eager[at].item<float>(), static_cast<float>(expected[at])) << at;
+  }
+  for (Dynamic dynamic : {Dynamic::Off, Dynamic::On}) {
+    Tensors results = compile(function, {.fullgraph = true, .dynamic = dynamic})(SymInt(1024), SymInt(100));
+    for (size_t at = 0; at < eager.size(); ++at) EXPECT_TRUE(same_bits(results[at], eager[at])) << at;
+  }
+}
+// PyTorch's primitive: true division of floating point numbers, division towards 0 of integers.
+TEST(CommonTemplate, div_prim) {
+  auto primitive = [](Tensor a, Tensor b) { return is_floating(a.dtype()) ? a / b : div(a, b, "trunc"); };
+  for (Dtype dtype : {kFloat32, kInt64}) {
+    Tensor a = randint(-1000, 1000, {100}).to(dtype), b = divisors({100}, -10, 10).to(dtype);
+    Tensor result = check(primitive, {a, b})[0];
+    EXPECT_EQ(result.dtype(), dtype);
+    EXPECT_TRUE(same_bits(result, (dtype == kInt64 ? trunc(a.to(kFloat64) / b.to(kFloat64)) : a / b).to(dtype)));
+  }
+}
+TEST(CommonTemplate, both_scalars) {
+  auto function = [](auto a, auto b) {
+    auto whole = [&] { return scalar_tensor(a, kInt64); };
+    auto real = [&] { return scalar_tensor(b, kFloat32); };
+    return Tensors{whole() + real(), real() + whole(), whole() - real(),
+                   real() - whole(), whole() * real(), real() * whole()};
+  };
+  const Tensors eager = function(SymInt(4), SymFloat(3.3));
+  const double expected[] = {7.3, 7.3, 0.7, -0.7, 13.2, 13.2};
+  for (size_t at = 0; at < eager.size(); ++at) {
+    EXPECT_EQ(eager[at].description(), "float32[]");
+    EXPECT_NEAR(eager[at].item<double>(), expected[at], 1e-6);
+  }
+  for (Dynamic dynamic : {Dynamic::Off, Dynamic::On}) {
+    Tensors results = compile(function, {.fullgraph = true, .dynamic = dynamic})(SymInt(4), SymFloat(3.3));
+    for (size_t at = 0; at < eager.size(); ++at) EXPECT_TRUE(same_bits(results[at], eager[at])) << at;
+  }
+}
 TEST(CommonTemplate, div_zero_dim) {
   for (Dtype dtype : {kFloat32, kInt64}) {
     Tensor line = divisors({10}, 1, 100).to(dtype), point = tensor(7.0).to(dtype);

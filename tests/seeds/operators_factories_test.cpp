@@ -2,6 +2,8 @@
 #include "operators.h"
 
 #include <tenon/core/random.h>
+#include <tenon/library/custom_op.h>
+#include <tenon/library/define.h>
 
 namespace tenon::operators {
 namespace {
@@ -247,6 +249,59 @@ TEST(CommonTemplate, dropout_deterministic) {
   Tensors first = three(), second = three();
   for (size_t i = 0; i < 3; ++i) EXPECT_TRUE(same_bits(first[i], second[i]));
   EXPECT_FALSE(first[0].equal(first[1]) || first[1].equal(first[2]) || first[0].equal(first[2]));
+}
+// PyTorch's operators that take a function, with rand in its place. A state is what the generator is at: a seed, and
+// how much was drawn since.
+TEST(CommonTemplate, functionalize_rng_wrappers) {
+  dispatch::Library lib("_operator_cases");
+  using Pair = std::tuple<Tensor, Tensor>;
+  lib.def("run_and_save_rng_state(Tensor like) -> (Tensor, Tensor)");
+  lib.impl(
+      "run_and_save_rng_state",
+      [](const Tensor& like) {
+        const Generator& generator = default_generator();
+        Tensor state = tensor({static_cast<int64_t>(generator.seed()), static_cast<int64_t>(generator.offset())});
+        return Pair(state, rand_like(like));
+      },
+      dispatch::KernelKey::CPU);
+  library::register_fake(
+      "_operator_cases::run_and_save_rng_state",
+      [](const Tensor& like) { return Pair(like.new_empty({2}, kInt64), empty_like(like)); }, &lib);
+  lib.def("run_with_rng_state(Tensor state, Tensor like) -> Tensor");
+  lib.impl(
+      "run_with_rng_state",
+      [](const Tensor& state, const Tensor& like) {
+        Generator& generator = default_generator();
+        const uint64_t seed = generator.seed(), offset = generator.offset();
+        generator.set_state(static_cast<uint64_t>(state[0].item<int64_t>()),
+                            static_cast<uint64_t>(state[1].item<int64_t>()));
+        Tensor drawn = rand_like(like);
+        generator.set_state(seed, offset);
+        return drawn;
+      },
+      dispatch::KernelKey::CPU);
+  library::register_fake(
+      "_operator_cases::run_with_rng_state", [](const Tensor&, const Tensor& like) { return empty_like(like); }, &lib);
+  auto function = [] {
+    using dispatch::Value;
+    Tensor like = zeros({4, 4});
+    Tensors first = by_name("_operator_cases::run_and_save_rng_state", {Value(like)}),
+            second = by_name("_operator_cases::run_and_save_rng_state", {Value(like)});
+    return Tensors{first[1], second[1],
+                   by_name("_operator_cases::run_with_rng_state", {Value(first[0]), Value(like)})[0],
+                   by_name("_operator_cases::run_with_rng_state", {Value(second[0]), Value(like)})[0]};
+  };
+  auto hold = [](const Tensors& drawn) {
+    EXPECT_TRUE(same_bits(drawn[0], drawn[2]));
+    EXPECT_TRUE(same_bits(drawn[1], drawn[3]));
+    EXPECT_FALSE(drawn[0].equal(drawn[1]));
+  };
+  hold(function());
+  for (Dynamic dynamic : {Dynamic::Off, Dynamic::On}) {
+    auto f = compile(function, {.fullgraph = true, .dynamic = dynamic});
+    for (int call = 0; call < 2; ++call) hold(f());
+    EXPECT_EQ(f.compile_count(), 1);
+  }
 }
 TEST(CommonTemplate, bernoulli2) {
   check([](Tensor p) { return bernoulli(p); }, {tensor({0.0, 1.0, 1.0, 0.0, 0.0, 1.0, 0.0, 1.0})}, {.backward = false});

@@ -136,6 +136,112 @@ TEST(CommonTemplate, fallback_mutable_op_no_mutated_tensors) {
       {tensor({0.0, 1.0, 2.0})});
 }
 
+// Of the list only what it holds is written.
+TEST(CommonTemplate, fallback_mutable_op_list) {
+  Library lib("_operator_cases");
+  lib.def("inplace_list_(Tensor a, Tensor(b!)[] b) -> ()");
+  lib.impl(
+      "inplace_list_",
+      [](const Tensor& a, const std::vector<Tensor>& b) {
+        for (const Tensor& each : b) each.add_(a);
+      },
+      KernelKey::CPU);
+  library::register_fake("_operator_cases::inplace_list_", [](const Tensor&, const std::vector<Tensor>&) {}, &lib);
+  auto add_to_both = [](Tensor a, Tensor b0, Tensor b1) {
+    dispatch::call_by_name("_operator_cases::inplace_list_", {Value(a), Value(std::vector<Tensor>{b0, b1})});
+    return Tensors{};
+  };
+  Tensors eager = written();
+  add_to_both(eager[0], eager[1], eager[2]);
+  EXPECT_TRUE(same_bits(eager[1], tensor({2.0, 4.0, 7.0})));
+  check(add_to_both, {written()[0], written()[1], written()[2]});
+
+  lib.def("sin_out(Tensor x, Tensor(a!)[] outs) -> ()");
+  lib.impl(
+      "sin_out",
+      [](const Tensor& x, const std::vector<Tensor>& outs) {
+        for (const Tensor& out : outs)
+          for (int64_t at = 0; at < x.numel().plain(); ++at) out.data<float>()[at] = std::sin(x.data<float>()[at]);
+      },
+      KernelKey::CPU);
+  library::register_fake("_operator_cases::sin_out", [](const Tensor&, const std::vector<Tensor>&) {}, &lib);
+  Tensor x = randn({3});
+  Tensors results = check(
+      [](Tensor given) {
+        Tensors outs = {empty_like(given), empty_like(given)};
+        dispatch::call_by_name("_operator_cases::sin_out", {Value(given), Value(outs)});
+        return outs;
+      },
+      {x}, {.backward = false});
+  for (const Tensor& each : results) EXPECT_TRUE(close(each, sin(x), {}));
+}
+
+// Means of boxes of images, by the places between their pixels, as an operator of somebody else's. Each of `bins` by
+// `bins` parts of a box is the mean of `ratio` by `ratio` places.
+Tensor means_of_boxes(const Tensor& images, const Tensor& boxes, double scale, int64_t bins, int64_t ratio) {
+  const int64_t channels = images.sizes()[1], rows = images.sizes()[2], columns = images.sizes()[3];
+  const int64_t count = boxes.sizes()[0], plane = rows * columns;
+  Tensor means = empty({count, channels, bins, bins});
+  auto place = [](double at, int64_t size) {  // the pixel before it, and how far behind that it is
+    const double inside = std::clamp(at, 0.0, static_cast<double>(size - 1));
+    const auto before = std::min(static_cast<int64_t>(inside), std::max<int64_t>(0, size - 2));
+    return std::pair(before, static_cast<float>(inside - static_cast<double>(before)));
+  };
+  for (int64_t box = 0; box < count; ++box) {
+    const float* corner = boxes.data<float>() + box * 5;
+    const double left = corner[1] * scale, top = corner[2] * scale;
+    const double width = std::max(corner[3] * scale - left, 1.0), height = std::max(corner[4] * scale - top, 1.0);
+    const float* image = images.data<float>() + static_cast<int64_t>(corner[0]) * channels * plane;
+    float* to = means.data<float>() + box * channels * bins * bins;
+    const double step = 1.0 / static_cast<double>(bins * ratio);
+    for (int64_t bin = 0; bin < bins * bins; ++bin)
+      for (int64_t channel = 0; channel < channels; ++channel) {
+        const float* from = image + channel * plane;
+        float total = 0;
+        for (int64_t part = 0; part < ratio * ratio; ++part) {
+          const double i = static_cast<double>(bin / bins * ratio + part / ratio) + 0.5,
+                       j = static_cast<double>(bin % bins * ratio + part % ratio) + 0.5;
+          const auto [row, below] = place(top + i * step * height, rows);
+          const auto [column, right] = place(left + j * step * width, columns);
+          const float* at = from + row * columns + column;
+          total += (1 - below) * ((1 - right) * at[0] + right * at[1]) +
+                   below * ((1 - right) * at[columns] + right * at[columns + 1]);
+        }
+        to[channel * bins * bins + bin] = total / static_cast<float>(ratio * ratio);
+      }
+  }
+  return means;
+}
+TEST(CommonTemplate, roi_align) {
+  Library lib("_operator_cases");
+  lib.def(
+      "roi_align(Tensor input, Tensor rois, float spatial_scale, SymInt pooled_height, SymInt pooled_width, int "
+      "sampling_ratio, bool aligned) -> Tensor");
+  lib.impl(
+      "roi_align",
+      [](const Tensor& images, const Tensor& boxes, double scale, int64_t bins, int64_t, int64_t ratio, bool) {
+        return means_of_boxes(images, boxes, scale, bins, ratio);
+      },
+      KernelKey::CPU);
+  library::register_fake(
+      "_operator_cases::roi_align",
+      [](const Tensor& images, const Tensor& boxes, double, const SymInt& rows, const SymInt& columns, int64_t, bool) {
+        return images.new_empty({boxes.size(0), images.size(1), rows, columns});
+      },
+      &lib);
+  auto function = [](Tensor images, Tensor boxes) {
+    return by_name("_operator_cases::roi_align",
+                   {Value(images), Value(boxes), Value(0.25), Value(7), Value(7), Value(2), Value(false)});
+  };
+  // Pixels that count from 0 on: the mean of a part is what stands in its middle.
+  Tensor ramp = arange(64, kFloat32).view({1, 1, 8, 8}), box = tensor({0.0, 4.0, 8.0, 18.0, 22.0}).view({1, 5});
+  Tensor middle = check(function, {ramp, box}, {.backward = false})[0];
+  EXPECT_NEAR(middle[0][0][3][3].item<double>(), 3.75 * 8 + 2.75, 1e-4);
+  Tensor result = check(function, {zeros({4, 256, 296, 304}), zeros({2292, 5})}, {.backward = false})[0];
+  EXPECT_EQ(result.description(), "float32[2292, 256, 7, 7]");
+  EXPECT_FALSE(result.any().item<bool>());
+}
+
 // Elements that need 64-bit places. Where there is not enough memory, nothing can be said. (The thread sanitizer keeps
 // up to four bytes about each that it sees.)
 bool room_for(int64_t gibibytes) {

@@ -3,6 +3,9 @@
 
 #include <gmock/gmock.h>
 
+#include <set>
+#include <sstream>
+
 namespace tenon::operators {
 namespace {
 
@@ -62,6 +65,73 @@ TEST(CommonTemplate, computed_buffer_inlining) {
         return std::tuple(index(x, Indices{idx}), idx);
       },
       {randn({8})});
+}
+// What stands in the kernels of an indexing: a check that it is in range, a choice between an index and one from the
+// end, and whether elements are computed by vectors.
+struct Standing {
+  bool check, wraps, vector;
+  bool operator==(const Standing&) const = default;
+};
+std::ostream& operator<<(std::ostream& to, const Standing& s) {
+  return to << (s.check ? "check " : "") << (s.wraps ? "wraps " : "") << (s.vector ? "vector" : "");
+}
+// Whether a kernel has an operation that a store, a check or an index needs.
+bool needs_operation(const std::string& text, const std::string& name) {
+  std::istringstream lines(text);
+  std::vector<std::string> all;
+  for (std::string line; std::getline(lines, line);) all.push_back(line);
+  std::set<std::string> needed;  // values
+  for (size_t at = all.size(); at-- > 0;) {
+    const std::string& line = all[at];
+    if (line.starts_with("kernel")) needed.clear();
+    const size_t equals = line.find(" = "), percent = line.find('%');
+    const bool makes = percent != line.npos && equals != line.npos && percent < equals;
+    if (makes && !needed.contains(line.substr(percent, equals - percent))) continue;
+    const size_t begin = makes ? equals + 3 : 0;
+    if (makes && line.substr(begin).starts_with(name + " ")) return true;
+    for (size_t id = line.find('%', begin); id != line.npos; id = line.find('%', id + 1))
+      needed.insert(line.substr(id, line.find_first_not_of("0123456789", id + 1) - id));
+  }
+  return false;
+}
+// (That the elements are computed by vectors is held where it is asked for; more may be.)
+template <typename F>
+void expect_standing(const char* what, F function, const Tensors& inputs, Standing fixed, Standing symbolic) {
+  SCOPED_TRACE(what);
+  check(function, inputs);
+  for (Dynamic dynamic : {Dynamic::Off, Dynamic::On}) {
+    const Standing& asked = dynamic == Dynamic::On ? symbolic : fixed;
+    std::string text = kernels_of(of_list(function), inputs, dynamic);
+    const Standing found{text.find("check ") != text.npos, needs_operation(text, "select"),
+                         !asked.vector || text.find("vector ") != text.npos};
+    EXPECT_EQ(found, (Standing{asked.check, asked.wraps, true}))
+        << (dynamic == Dynamic::On ? "dynamic" : "static") << "\n"
+        << text;
+  }
+}
+// A tensor whose numbers the graph knows is made by `full` here.
+TEST(CommonTemplate, neg_index) {
+  const Standing all{true, true, true}, none{false, false, false}, vector{false, false, true}, wraps{false, true, true},
+      check_only{true, false, false};
+  auto at = [](const Tensor& a, const Tensor& i) { return index(a, Indices{i}); };
+  Tensor a = rand({1, 64}).view({64}), b = randint(0, 10, {64}), x = rand({2, 64});
+  expect_standing("b - 1", [&](Tensor p, Tensor q) { return at(p, q - 1); }, {a, b}, all, all);
+  expect_standing("last column", [](Tensor p) { return p.select(1, -1); }, {x}, none, none);
+  expect_standing("b", at, {a, b}, all, all);
+  expect_standing(
+      "backwards", [&](Tensor p) { return at(p, arange(-1, Scalar(-p.size(0) - 1), -1)); }, {a}, vector, vector);
+  expect_standing(
+      "backwards from 1", [&](Tensor p) { return at(p, arange(1, Scalar(-p.size(0) - 1), -1)); }, {a}, wraps, wraps);
+  expect_standing(
+      "from a float", [&](Tensor p) { return at(p, (arange(8, kFloat32) * 1.0).to(kInt32)); }, {a}, none, check_only);
+  expect_standing(
+      "unsafe",
+      [](Tensor p, Tensor q) {
+        return by_name("aten::_unsafe_index.Tensor", {dispatch::Value(p), dispatch::Value(Indices{q})});
+      },
+      {a, b}, wraps, wraps);
+  expect_standing("a known one", [&](Tensor p) { return at(p, full({1}, 2, kInt64)); }, {a}, none, check_only);
+  expect_standing("a known one from the end", [&](Tensor p) { return at(p, full({1}, -2, kInt64)); }, {a}, none, none);
 }
 TEST(CommonTemplate, transposed_propagates) {
   Tensor a = randn({1, 4, 4, 4}).permute({0, 2, 3, 1}), b = randn({4, 4, 4}).permute({1, 2, 0});

@@ -117,6 +117,37 @@ TEST(InPlace, one_row_is_all_that_is_touched) {
   EXPECT_EQ(made.elements(), 65);
 }
 
+// A library writes them there, and looks at nothing else.
+TEST(InPlace, elements_at_the_places_of_an_index) {
+  auto make = [] { return std::tuple(counted(16, 4), tensor({3, -1})); };
+  auto made = expect_eager([](Tensor x, Tensor at) { x.index_put_({at}, full({4}, 7)); }, make);
+  EXPECT_TRUE(made.decisions.at(0)) << made.decisions[0].why();
+  EXPECT_EQ(made.allocations(), 1) << "the values";
+  auto added = expect_eager([](Tensor x, Tensor at) { x.index_put_({at, at}, full({2}, 7), true); }, make);
+  EXPECT_TRUE(added.decisions.at(0)) << added.decisions[0].why();
+  auto halves = expect_eager([](Tensor x, Tensor at) { x.index_put_({at}, full({4}, 7, kBFloat16), true); },
+                             [] { return std::tuple(counted(16, 4).to(kBFloat16), tensor({3, 3})); });
+  EXPECT_TRUE(halves.decisions.at(0)) << halves.decisions[0].why();
+  // What is read before is read before.
+  auto read = expect_eager(
+      [](Tensor x, Tensor at) {
+        Tensor twice = x * 2;
+        x.index_put_({at}, full({4}, 7));
+        return twice + x.sum();
+      },
+      make);
+  EXPECT_EQ(read.decisions.size(), 1u);
+}
+
+TEST(InPlace, not_where_what_is_put_lies_there_too) {
+  auto make = [] { return std::tuple(counted(16, 4), tensor({3, 4})); };
+  auto made = expect_eager([](Tensor x, Tensor at) { x.index_put_({at}, x.slice(0, 2, 4)); }, make);
+  EXPECT_FALSE(made.decisions.at(0) && made.allocations() == 0);
+  auto into_itself = expect_eager([](Tensor x) { x.index_put_({x.select(1, 0).slice(0, 0, 2)}, full({4}, 5, kInt64)); },
+                                  [] { return std::tuple(zeros({16, 4}, kInt64)); });
+  EXPECT_EQ(into_itself.decisions.size(), 1u);
+}
+
 TEST(InPlace, a_row_of_another_tensor) {
   auto made = expect_eager([](Tensor cache, Tensor row) { cache.select(0, 7).copy_(row); },
                            [] { return std::tuple(counted(512, 64), counted(1, 64).view({64})); });
