@@ -115,6 +115,8 @@ TensorMeta rows_apart(const SymInts& sizes, Dtype dtype, Device device) {
 Tensor rows_apart(const Tensor& result) {
   return transpose(clone(transpose(result, 1, 2), MemoryFormat::Contiguous), 1, 2);
 }
+// Whether the heads of the queries lie one behind the other: then those of the result do, too.
+bool heads_apart(const Tensor& query) { return decide_typically(query.sym_strides()[1] >= query.sym_strides()[2]); }
 
 std::optional<Tensor> mask_in(const Arguments& arguments) {
   const dispatch::Value& mask = arguments["attn_mask"];
@@ -230,14 +232,16 @@ OPS(attention) {
         Tensor k = for_each_query_head(key.to(wide), query.size(1)),
                v = for_each_query_head(value.to(wide), query.size(1));
         Weights w(query.to(wide), k, mask, causal, scale_of(scale, query));
-        return {rows_apart(matmul(w.weights, v).to(query.dtype())), rows_apart(logsumexp(w.scores, Ints{-1}))};
+        Tensor made = matmul(w.weights, v).to(query.dtype());
+        return {heads_apart(query) ? contiguous(made) : rows_apart(made), rows_apart(logsumexp(w.scores, Ints{-1}))};
       })
       .shape([](const Arguments& arguments) {
         check_tiles(arguments, kTiled);
         const Tensor &query = arguments.tensor("query"), &value = arguments.tensor("value");
         SymInts sizes = query.sym_sizes(), rows{sizes[0], sizes[1], sizes[2]};
         sizes[3] = value.size(3);
-        return std::vector{rows_apart(sizes, query.dtype(), query.device()),
+        return std::vector{heads_apart(query) ? TensorMeta::contiguous(sizes, query.dtype(), query.device())
+                                              : rows_apart(sizes, query.dtype(), query.device()),
                            rows_apart(rows, compute_dtype(query.dtype()), query.device())};
       })
       .grad("query", saves("query", "key", "value", "attn_mask", "output", "logsumexp"),

@@ -178,21 +178,43 @@ bool by_library(Dtype dtype, const SymInts& weight, const Windows& w) {
   return true;
 }
 
+// A list of one number stands for all dimensions.
+template <typename List>
+List for_all(const List& list, size_t dims) {
+  return list.size() == 1 && dims > 1 ? List(dims, list[0]) : list;
+}
+template <typename List>
+size_t longest(const List& a, const List& b, const List& c) {
+  return std::max({a.size(), b.size(), c.size()});
+}
+Windows evened(const SymInts& stride, const SymInts& padding, const SymInts& dilation, const SymInt& groups) {
+  const size_t dims = longest(stride, padding, dilation);
+  return {for_all(stride, dims), for_all(padding, dims), for_all(dilation, dims), groups};
+}
 Windows windows_in(const Arguments& arguments) {
-  return {arguments["stride"].sym_ints(), arguments["padding"].sym_ints(), arguments["dilation"].sym_ints(),
-          arguments["groups"].sym_int()};
+  return evened(arguments["stride"].sym_ints(), arguments["padding"].sym_ints(), arguments["dilation"].sym_ints(),
+                arguments["groups"].sym_int());
 }
 Windows windows_in(const Grad& g) {
-  return {g.argument("stride").sym_ints(), g.argument("padding").sym_ints(), g.argument("dilation").sym_ints(),
-          g.argument("groups").sym_int()};
+  return evened(g.argument("stride").sym_ints(), g.argument("padding").sym_ints(), g.argument("dilation").sym_ints(),
+                g.argument("groups").sym_int());
 }
 Convolution convolution_in(const Arguments& arguments) {
-  return {windows_in(arguments), arguments.boolean("transposed"), arguments["output_padding"].sym_ints()};
+  Windows windows = windows_in(arguments);
+  SymInts output_padding = for_all(arguments["output_padding"].sym_ints(), windows.dims());
+  return {windows, arguments.boolean("transposed"), output_padding};
 }
 
 kernels::ConvolutionWindows plain(const Arguments& arguments) {
-  return {arguments["stride"].ints(), arguments["padding"].ints(), arguments["dilation"].ints(),
-          arguments.integer("groups")};
+  const Ints stride = arguments["stride"].ints(), padding = arguments["padding"].ints(),
+             dilation = arguments["dilation"].ints();
+  const size_t dims = longest(stride, padding, dilation);
+  auto even = [&](const Ints& list) {
+    Ints all = list;
+    if (list.size() == 1) all.resize(dims, list[0]);
+    return all;
+  };
+  return {even(stride), even(padding), even(dilation), arguments.integer("groups")};
 }
 
 // The windows as numbers, and the matrix that a group multiplies by.
@@ -317,12 +339,13 @@ Tensor weight_gradient_by_products(const Tensor& grad, const Tensor& input, cons
 Tensor convolution_in_parts(const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias,
                             const SymInts& stride, const SymInts& padding, const SymInts& dilation, bool transposed,
                             const SymInts& output_padding, const SymInt& groups) {
-  Convolution c{{stride, padding, dilation, groups}, transposed, output_padding};
+  const Windows w = evened(stride, padding, dilation, groups);
+  Convolution c{w, transposed, for_all(output_padding, w.dims())};
   SymInts sizes = result_sizes(input, weight, bias, c, "convolution");
   Tensor result;
   if (transposed) {
-    Tensor padded = padded_behind(input, output_padding, stride);
-    result = _convolution_input_gradient(padded, weight, sizes, stride, padding, dilation, groups);
+    Tensor padded = padded_behind(input, c.output_padding, w.stride);
+    result = _convolution_input_gradient(padded, weight, sizes, w.stride, w.padding, w.dilation, groups);
     // Padding does not keep the order of an image's dimensions.
     if (!padded.is(input)) result = relaid(result, input, weight);
   } else {
@@ -339,7 +362,7 @@ Tensor input_gradient(Grad& g) {
   SymInts none(w.dims(), SymInt(0)), sizes = g.sizes("input");
   Tensor result =
       convolution(g.grad(), g.saved("weight"), std::nullopt, w.stride, w.padding, w.dilation, false, none, w.groups);
-  if (!positions_behind(g.argument("output_padding").sym_ints(), w.stride).empty())
+  if (!positions_behind(for_all(g.argument("output_padding").sym_ints(), w.dims()), w.stride).empty())
     for (size_t dim = 0; dim < w.dims(); ++dim)
       result = slice(result, static_cast<int64_t>(dim) + 2, std::nullopt, sizes[dim + 2]);
   return result;
@@ -350,8 +373,9 @@ Tensor weight_gradient(Grad& g) {
   Tensor input = g.saved("input");
   if (!g.argument("transposed").boolean())
     return _convolution_weight_gradient(g.grad(), input, g.sizes("weight"), w.stride, w.padding, w.dilation, w.groups);
-  return _convolution_weight_gradient(padded_behind(input, g.argument("output_padding").sym_ints(), w.stride), g.grad(),
-                                      g.sizes("weight"), w.stride, w.padding, w.dilation, w.groups);
+  return _convolution_weight_gradient(
+      padded_behind(input, for_all(g.argument("output_padding").sym_ints(), w.dims()), w.stride), g.grad(),
+      g.sizes("weight"), w.stride, w.padding, w.dilation, w.groups);
 }
 
 Tensor bias_gradient(Grad& g) {

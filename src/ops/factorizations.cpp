@@ -1,5 +1,6 @@
 // Factors of matrices: Cholesky's, L D Lᵀ, orthogonal and triangular ones, singular values.
 #include "ops/matrices.h"
+#include "ops/reflections.h"
 
 #include <tenon/kernels/factorizations.h>
 
@@ -166,20 +167,50 @@ Tensor singular_gradient(Grad& g) {
   Tensor u_grad = narrow(g.grad(0), -1, 0, most), v = turned(vh), v_grad = turned(narrow(g.grad(2), -2, 0, most));
   Tensor unit = unit_like(s, most), columns = unsqueeze(s, -2), rows = unsqueeze(s, -1);
   Tensor apart = columns * columns - rows * rows + unit;
-  auto skew = [](const Tensor& x) { return x - turned(x); };
-  Tensor inner = skew(matmul(turned(u), u_grad)) / apart * columns + rows * (skew(matmul(vh, v_grad)) / apart) +
-                 unit * unsqueeze(g.grad(1), -1);
+  // Where nothing is asked of vectors it does not matter that equal values leave them free.
+  auto over = [](const Tensor& x, const Tensor& by) { return where(x == 0, zeros_like(x), x / by); };
+  auto skew = [&](const Tensor& x) { return over(x - turned(x), apart); };
+  Tensor inner =
+      skew(matmul(turned(u), u_grad)) * columns + rows * skew(matmul(vh, v_grad)) + unit * unsqueeze(g.grad(1), -1);
   Tensor result = matmul(matmul(u, inner), vh);
   const SymInts sizes = a.sym_sizes();
   if (decide_typically(sizes[sizes.size() - 2] > most)) {
     Tensor outside = u_grad - matmul(u, matmul(turned(u), u_grad));
-    result = result + matmul(outside / columns, vh);
+    result = result + matmul(over(outside, columns), vh);
   }
   if (decide_typically(sizes.back() > most)) {
     Tensor outside = v_grad - matmul(v, matmul(vh, v_grad));
-    result = result + matmul(u, turned(outside / columns));
+    result = result + matmul(u, turned(over(outside, columns)));
   }
   return result;
+}
+
+// Of the reflections' columns and factors, when they are multiplied: the first columns of what they make of a unit
+// matrix.
+const std::vector<Tensor>& product_gradients(Grad& g) {
+  return g.once([&] {
+    Tensor input = g.saved("input");
+    const SymInts sizes = input.sym_sizes();
+    Tensor unit = eye(sizes[sizes.size() - 2], sizes.back(), TensorOptions(input.dtype(), input.device()));
+    const ReflectionGradients all = reflection_gradients(input, g.saved("tau"), expand(unit, sizes), false, g.grad());
+    return std::vector<Tensor>{all.input, all.tau};
+  });
+}
+// Of these, and of the matrix that they are applied to. From the right: all of it transposed.
+const std::vector<Tensor>& applied_gradients(Grad& g) {
+  return g.once([&] {
+    const bool left = g.argument("left").boolean(), transposed = g.argument("transpose").boolean();
+    auto side = [&](const Tensor& x) { return left ? x : turned(x); };
+    const ReflectionGradients all = reflection_gradients(g.saved("self"), g.saved("input2"), side(g.saved("input3")),
+                                                         left ? transposed : !transposed, side(g.grad()));
+    return std::vector<Tensor>{all.input, all.tau, side(all.matrix)};
+  });
+}
+
+// The gradient of a Cholesky factor from that of what it makes up, as PyTorch has it: the other triangle has one too.
+Tensor factor_slope(const Tensor& slope, const Tensor& factor, bool upper) {
+  Tensor both = slope + turned(slope);
+  return -(upper ? matmul(factor, both) : matmul(both, factor));
 }
 
 }  // namespace
@@ -210,12 +241,28 @@ OPS(factorizations) {
         matrices(factor, "cholesky_solve", true);
         Tensor l = upper ? turned(factor) : factor;
         return linalg_solve_triangular(turned(l), linalg_solve_triangular(l, self, false), true);
+      })
+      .grad("self", saves("input2"),
+            [](Grad& g) {
+              return sum_to_size(cholesky_solve(g.grad(), g.saved("input2"), g.argument("upper").boolean()),
+                                 g.sizes("self"));
+            })
+      .grad("input2", saves("input2", "result"), [](Grad& g) {
+        const bool upper = g.argument("upper").boolean();
+        Tensor factor = g.saved("input2");
+        Tensor slope = matmul(cholesky_solve(g.grad(), factor, upper), turned(g.saved("result")));
+        return sum_to_size(factor_slope(slope, factor, upper), g.sizes("input2"));
       });
   // Example: cholesky_inverse(eye(3));
-  op("cholesky_inverse(Tensor self, bool upper=False) -> Tensor").decompose([](const Tensor& self, bool upper) {
-    matrices(self, "cholesky_inverse", true);
-    return cholesky_solve(unit_like(self, self.size(-1)), self, upper);
-  });
+  op("cholesky_inverse(Tensor self, bool upper=False) -> Tensor")
+      .decompose([](const Tensor& self, bool upper) {
+        matrices(self, "cholesky_inverse", true);
+        return cholesky_solve(unit_like(self, self.size(-1)), self, upper);
+      })
+      .grad("self", saves("self", "result"), [](Grad& g) {
+        Tensor inverse = g.saved("result");
+        return factor_slope(matmul(matmul(inverse, g.grad()), inverse), g.saved("self"), g.argument("upper").boolean());
+      });
   // L D Lᵀ of symmetric matrices by Bunch and Kaufman's pivots.
   // Example: linalg_ldl_factor_ex(eye(3));
   op("linalg_ldl_factor_ex(Tensor self, *, bool hermitian=False, bool check_errors=False) -> (Tensor LD, Tensor "
@@ -256,8 +303,8 @@ OPS(factorizations) {
         kernels::householder_product(arguments.tensor("input"), arguments.tensor("tau"), outputs[0]);
       })
       .shape(product_shape)
-      .grad_not_implemented("input")
-      .grad_not_implemented("tau");
+      .grad("input", saves("input", "tau"), [](Grad& g) { return product_gradients(g)[0]; })
+      .grad("tau", saves("input", "tau"), [](Grad& g) { return product_gradients(g)[1]; });
   // Example: ormqr(eye(3), ones({3}), ones({3, 2}));
   op("ormqr(Tensor self, Tensor input2, Tensor input3, bool left=True, bool transpose=False) -> Tensor")
       .kernel([](const Arguments& arguments, std::span<Tensor> outputs) {
@@ -265,9 +312,9 @@ OPS(factorizations) {
                                    arguments.boolean("left"), arguments.boolean("transpose"), outputs[0]);
       })
       .shape(apply_shape)
-      .grad_not_implemented("self")
-      .grad_not_implemented("input2")
-      .grad_not_implemented("input3");
+      .grad("self", saves("self", "input2", "input3"), [](Grad& g) { return applied_gradients(g)[0]; })
+      .grad("input2", saves("self", "input2", "input3"), [](Grad& g) { return applied_gradients(g)[1]; })
+      .grad("input3", saves("self", "input2", "input3"), [](Grad& g) { return applied_gradients(g)[2]; });
   // Q with orthonormal columns and an upper triangular R.
   op("linalg_qr(Tensor A, str mode='reduced') -> (Tensor Q, Tensor R)")
       .kernel(orthogonal)

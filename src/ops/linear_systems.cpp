@@ -349,6 +349,7 @@ OPS(linear_systems) {
   op("linalg_det(Tensor A) -> Tensor").decompose([](const Tensor& a) { return std::get<0>(_linalg_det(a)); });
   // Example: det(eye(3));
   op("det(Tensor self) -> Tensor").decompose([](const Tensor& self) { return std::get<0>(_linalg_det(self)); });
+  // (The sign has a history, as in PyTorch, and a slope of 0.)
   // Example: _linalg_slogdet(eye(3));
   op("_linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet, Tensor LU, Tensor pivots)")
       .kernel([](const Arguments& arguments, std::span<Tensor> outputs) {
@@ -356,7 +357,6 @@ OPS(linear_systems) {
         kernels::lu_determinant(outputs[2], outputs[3], outputs[0], outputs[1]);
       })
       .shape(determinant_shape)
-      .not_differentiable("sign")
       .not_differentiable("LU")
       .not_differentiable("pivots")
       .grad("A", saves("A"), [](Grad& g) {

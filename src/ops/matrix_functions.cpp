@@ -34,7 +34,10 @@ Tensor rank_of(const Tensor& self, const dispatch::Value& atol, const dispatch::
 
 Tensor power_of(const Tensor& self, int64_t n) {
   matrices(self, "linalg_matrix_power", true);
-  if (n == 0) return clone(expand(unit_like(self, self.size(-1)), self.sym_sizes()), MemoryFormat::Contiguous);
+  // Of a history that no gradient comes through.
+  if (n == 0)
+    return where(ones(SymInts{}, TensorOptions(kBool, self.device())),
+                 clone(expand(unit_like(self, self.size(-1)), self.sym_sizes()), MemoryFormat::Contiguous), self);
   TENON_CHECK_VALUE(n > std::numeric_limits<int64_t>::min(),
                     "[linalg_matrix_power] expected a power that has an "
                     "opposite, got {}",
@@ -112,7 +115,9 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> least_squares(const Tensor& self, con
   const bool tall = decide_typically(rows > columns), values = how == "gelsd" || how == "gelss";
   const dispatch::Value share = rcond && *rcond >= 0 ? as_tensor(rcond, self) : dispatch::Value();
   Tensor solved = matmul(pseudoinverse(self, {}, share, false), right);
-  Tensor residuals = zeros(SymInts{0}, options), spectrum = residuals, rank = zeros(SymInts{0}, options).to(kInt64);
+  Tensor spectrum = zeros(SymInts{0}, options), rank = spectrum.to(kInt64);
+  // None, and yet with a history, as in PyTorch.
+  Tensor residuals = narrow(reshape(solved, {-1}), 0, 0, 0);
   if (tall && how != "gelsy") {
     Tensor apart = matmul(self, solved) - right;
     residuals = sum(apart * apart, -2);

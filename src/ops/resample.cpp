@@ -131,7 +131,8 @@ Tensor resampled(const Tensor& self, const SymInts& sizes, const Resample& how) 
     }
     x = total;
   }
-  return x.to(self.dtype());
+  x = x.to(self.dtype());
+  return self.dim() == 5 ? contiguous(x, self.suggested_format()) : x;
 }
 
 Tensor resampled_backward(const Tensor& grad, const SymInts& sizes, const SymInts& input_sizes, const Resample& how) {

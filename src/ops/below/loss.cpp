@@ -65,8 +65,9 @@ OPS(loss_parts) {
   // Of a line of minus infinities, where nothing may be chosen, nothing is.
   op("_safe_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor")
       .decompose([](const Tensor& self, int64_t dim, std::optional<Dtype> dtype) {
-        Tensor result = softmax(self, dim, dtype);
         Tensor nothing = all(self == Scalar(-std::numeric_limits<double>::infinity()), dim, true);
+        // Of such a row no gradient is wanted either, and that of softmax would be NaN.
+        Tensor result = softmax(masked_fill(self, nothing, 0), dim, dtype);
         return where(nothing, zeros(SymInts{}, TensorOptions(result.dtype(), result.device())), result);
       });
   op("native_dropout_backward(Tensor grad_output, Tensor mask, float scale) -> Tensor")

@@ -98,8 +98,9 @@ Tensor differences(const Tensor& self, int64_t n, int64_t given_dim, const Optio
   if (before) parts.push_back(*before);
   parts.push_back(self);
   if (behind) parts.push_back(*behind);
+  // No difference is taken of what is put before and behind alone, as in PyTorch.
+  if (n == 0) return clone(self);
   Tensor x = parts.size() > 1 ? cat(parts, dim) : self;
-  if (n == 0) return parts.size() > 1 ? x : clone(x);
   for (int64_t each = 0; each < n; ++each) {
     if (decide_or(x.size(dim) == 0, false)) return clone(x);
     const SymInt size = x.size(dim) - 1;

@@ -1,0 +1,130 @@
+// Where PyTorch's own samples showed that we differed: each was wrong once (`make parity`).
+#include "ops/compare.h"
+
+#include <tenon/dispatch/packet.h>
+
+#include <cmath>
+
+namespace tenon::test {
+namespace {
+
+using dispatch::Value;
+
+Tensor leaf(const Tensor& values) { return values.clone().set_requires_grad(); }
+Tensors by_name(const char* name, std::initializer_list<Value> arguments) {
+  Tensors results;
+  for (const Value& result : dispatch::call_by_name(name, arguments)) results.push_back(result.tensor());
+  return results;
+}
+void expect_close(const Tensor& is, const Tensor& should) { EXPECT_LE(relative_difference(is, should), 1e-5); }
+
+TEST(Agreement, one_padding_stands_for_all_dimensions_of_a_convolution) {
+  Tensor image = randn({2, 3, 7, 8}), weight = randn({4, 3, 3, 2});
+  auto convolved = [&](bool transposed, const Ints& stride, const Ints& padding, const Tensor& x, const Tensor& w) {
+    return by_name("aten::convolution", {Value(x), Value(w), Value(), Value(stride), Value(padding), Value(Ints{1, 1}),
+                                         Value(transposed), Value(Ints{0}), Value(1)})[0];
+  };
+  expect_close(convolved(false, {2, 2}, {1}, image, weight), conv2d(image, weight, {}, {2, 2}, {1, 1}));
+  Tensor back = randn({2, 4, 3, 4});
+  expect_close(convolved(true, {2, 2}, {1}, back, weight), conv_transpose2d(back, weight, {}, {2, 2}, {1, 1}));
+  Tensor x = leaf(image), w = leaf(weight), by = randn({2, 4, 4, 5});
+  Tensors mine = gradients(convolved(false, {2, 2}, {1}, x, w), {x, w}, by),
+          theirs = gradients(conv2d(x, w, {}, {2, 2}, {1, 1}), {x, w}, by);
+  expect_close(mine[0], theirs[0]);
+  expect_close(mine[1], theirs[1]);
+}
+
+TEST(Agreement, results_that_no_gradient_comes_through_have_a_history) {
+  Tensor a = leaf(randn({3, 3}) + eye(3) * 4);
+  auto [sign, logarithm] = linalg_slogdet(a);
+  EXPECT_TRUE(sign.requires_grad());
+  EXPECT_EQ(gradients(sign, {a})[0].abs().max().item<double>(), 0);
+  Tensor first = linalg_matrix_power(a, 0);
+  EXPECT_TRUE(first.requires_grad());
+  EXPECT_EQ(gradients(first, {a}, randn({3, 3}))[0].abs().max().item<double>(), 0);
+  EXPECT_EQ(relative_difference(first.detach(), eye(3)), 0);
+  auto [solution, residuals, rank, values] = linalg_lstsq(a, randn({3, 2}));
+  EXPECT_TRUE(residuals.requires_grad());
+  EXPECT_EQ(residuals.numel().plain(), 0);
+}
+
+TEST(Agreement, the_next_number_has_the_slope_of_the_first) {
+  Tensor x = leaf(randn({4})), y = leaf(randn({4})), by = randn({4});
+  Tensors slopes = gradients(nextafter(x, y), {x, y}, by);
+  EXPECT_TRUE(equal(slopes[0], by));
+  EXPECT_EQ(slopes[1].abs().max().item<double>(), 0);
+}
+
+TEST(Agreement, a_row_without_anything_has_no_gradient) {
+  const double none = -std::numeric_limits<double>::infinity();
+  Tensor x = leaf(tensor({none, none, 1.0, 2.0}).view({2, 2})), by = tensor({1.0, 2.0, 3.0, 4.0}).view({2, 2});
+  Tensor result = by_name("aten::_safe_softmax", {Value(x), Value(1)})[0];
+  EXPECT_TRUE(equal(result.detach()[0], zeros({2})));
+  Tensor slope = gradients(result, {x}, by)[0];
+  EXPECT_TRUE(equal(slope[0], zeros({2})));
+  Tensor other = leaf(tensor({1.0, 2.0}));
+  expect_close(slope[1], gradients(softmax(other, 0), {other}, by[1])[0]);
+}
+
+TEST(Agreement, values_that_are_equal_have_gradients) {
+  Tensor a = leaf(eye(3));
+  expect_close(gradients(std::get<1>(linalg_svd(a)).sum(), {a})[0], eye(3));
+}
+
+TEST(Agreement, no_difference_takes_nothing_before_or_behind) {
+  Tensor x = randn({4}), more = randn({2});
+  EXPECT_TRUE(equal(by_name("aten::diff", {Value(x), Value(0), Value(0), Value(more), Value(more)})[0], x));
+}
+
+// PyTorch's formula is that of a matrix of which both triangles count.
+TEST(Agreement, both_triangles_of_a_cholesky_factor_have_a_gradient) {
+  for (bool upper : {false, true}) {
+    Tensor whole = randn({3, 3}) + eye(3) * 3, by = randn({3, 3});
+    Tensor used = upper ? triu(whole) : tril(whole), factor = leaf(whole), plain = leaf(used);
+    Tensor inverse = cholesky_inverse(factor, upper);
+    Tensor slope = gradients(inverse, {factor}, by)[0], common = by + by.t();
+    Tensor inner = matmul(matmul(inverse.detach(), common), inverse.detach());
+    expect_close(slope, -(upper ? matmul(whole, inner) : matmul(inner, whole)));
+    // In the triangle itself it is the slope, if the other one is empty.
+    auto in_triangle = [&](const Tensor& x) { return upper ? triu(x) : tril(x); };
+    Tensor exact = gradients(linalg_inv(upper ? matmul(plain.t(), plain) : matmul(plain, plain.t())), {plain}, by)[0];
+    expect_close(in_triangle(gradients(cholesky_inverse(plain, upper), {plain}, by)[0]), in_triangle(exact));
+    Tensor right = leaf(randn({3, 2})), of_right = randn({3, 2});
+    Tensors solved = gradients(cholesky_solve(right, plain, upper), {right, plain}, of_right);
+    Tensor product = upper ? matmul(plain.t(), plain) : matmul(plain, plain.t());
+    Tensors direct = gradients(linalg_solve(product, right), {right, plain}, of_right);
+    expect_close(solved[0], direct[0]);
+    expect_close(in_triangle(solved[1]), in_triangle(direct[1]));
+  }
+}
+
+// Against differences: every way to apply reflections, whose factors are any numbers.
+TEST(Agreement, reflections_have_gradients) {
+  Tensor columns = leaf(randn({4, 3}, kFloat64)), tau = leaf(randn({3}, kFloat64));
+  auto product = [](const std::vector<Tensor>& x) { return linalg_householder_product(x[0], x[1]); };
+  EXPECT_TRUE(autograd::gradcheck(product, {columns, tau}));
+  for (bool left : {false, true})
+    for (bool transposed : {false, true}) {
+      Tensor matrix = leaf(randn(left ? SymInts{4, 2} : SymInts{2, 4}, kFloat64));
+      auto applied = [&](const std::vector<Tensor>& x) { return ormqr(x[0], x[1], x[2], left, transposed); };
+      EXPECT_TRUE(autograd::gradcheck(applied, {columns, tau, matrix})) << left << transposed;
+    }
+}
+
+TEST(Agreement, results_lie_as_their_inputs_do) {
+  auto strides = [](const Tensor& tensor) {
+    return std::vector<int64_t>(tensor.strides().begin(), tensor.strides().end());
+  };
+  Tensor apart = randn({2, 4, 3, 8}), together = randn({2, 3, 4, 8}).transpose(1, 2);
+  const char* attention = "aten::_scaled_dot_product_flash_attention_for_cpu";
+  for (const Tensor& query : {apart, together}) {
+    Tensor result = by_name(attention, {Value(query), Value(query), Value(query)})[0];
+    EXPECT_EQ(strides(result), strides(query));
+  }
+  Tensor volume = randn({1, 2, 2, 3, 4}).contiguous(MemoryFormat::ChannelsLast3d);
+  Tensor larger = by_name("aten::upsample_nearest3d", {Value(volume), Value(Ints{4, 6, 8})})[0];
+  EXPECT_TRUE(larger.is_contiguous(MemoryFormat::ChannelsLast3d));
+}
+
+}  // namespace
+}  // namespace tenon::test
