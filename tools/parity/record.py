@@ -31,6 +31,9 @@ LARGEST = 64 << 10
 PLAIN = (bool, int, str, type(None))
 # Operators that give vectors of which the sign means nothing.
 ANY_SIGN = {"aten::_linalg_svd", "aten::_linalg_eigh"}
+# Operators that name one of several elements that tie: which, nobody promises. Their second result names them.
+TIES = {"aten::topk", "aten::kthvalue", "aten::median.dim", "aten::nanmedian.dim", "aten::mode", "aten::sort"}
+HALVES = {torch.float16, torch.bfloat16}
 # Which of their results have a gradient that does not hang on those signs: the values.
 WITHOUT_SIGN = {"aten::_linalg_svd": [1], "aten::_linalg_eigh": [0], "aten::linalg_svd": [1], "aten::linalg_eigh": [0]}
 
@@ -45,6 +48,7 @@ class Writer:
         self.data = open(os.path.join(folder, "data.bin"), "wb")
         self.calls = open(os.path.join(folder, "calls.jsonl"), "w", encoding="utf-8")
         self.at = 0
+        self.whole_storages = False
 
     def bytes_of(self, tensor):
         raw = tensor.contiguous().reshape(-1).view(torch.uint8).numpy().tobytes() if tensor.numel() else b""
@@ -58,13 +62,16 @@ class Writer:
             raise Unsuitable(str(tensor.layout))
         if tensor.dtype not in DTYPES or tensor.is_conj() or tensor.is_neg() or tensor.device.type != "cpu":
             raise Unsuitable(str(tensor.dtype))
-        reach = 0 if tensor.numel() == 0 else 1 + sum((size - 1) * stride
-                                                      for size, stride in zip(tensor.shape, tensor.stride()))
+        if self.whole_storages:  # what the operator may look into
+            offset, reach = tensor.storage_offset(), tensor.untyped_storage().nbytes() // tensor.element_size()
+            span = torch.as_strided(tensor.detach(), (reach,), (1,), 0)
+        else:
+            offset, reach = 0, reach_of(tensor)
+            span = torch.as_strided(tensor.detach(), (reach,), (1,), tensor.storage_offset())
         if reach * tensor.element_size() > LARGEST:
             raise Unsuitable("size")
-        span = torch.as_strided(tensor.detach(), (reach,), (1,), tensor.storage_offset())
         return {"dtype": DTYPES[tensor.dtype], "sizes": list(tensor.shape), "strides": list(tensor.stride()),
-                "reach": reach, "at": self.bytes_of(span)}
+                "reach": reach, "offset": offset, "at": self.bytes_of(span)}
 
     def value(self, value):
         if isinstance(value, torch.Tensor):
@@ -92,6 +99,12 @@ class Writer:
         raise Unsuitable(type(value).__name__)
 
 
+def reach_of(tensor):
+    """How many elements there are from its first to its last, those between its own included."""
+    return 0 if tensor.numel() == 0 else 1 + sum((size - 1) * stride
+                                                 for size, stride in zip(tensor.shape, tensor.stride()))
+
+
 def copied(values, change):
     """Arguments with tensors of their own, as they lie."""
     def copy(each):
@@ -100,16 +113,43 @@ def copied(values, change):
         if each.layout is not torch.strided:
             raise Unsuitable(str(each.layout))
         plain = each.detach()
-        reach = 0 if plain.numel() == 0 else 1 + sum((size - 1) * stride
-                                                     for size, stride in zip(plain.shape, plain.stride()))
-        memory = torch.as_strided(plain, (reach,), (1,), plain.storage_offset()).clone()
+        memory = torch.as_strided(plain, (reach_of(plain),), (1,), plain.storage_offset()).clone()
         return change(torch.as_strided(memory, plain.shape, plain.stride(), 0))
 
     return tree_map(copy, values)
 
 
+def in_float32(func, args, kwargs):
+    """What the call gives for halves as float32; nothing where it is told a dtype, or writes."""
+    if func._schema.is_mutable or any(isinstance(each, torch.dtype) for each in tree_leaves((args, kwargs))):
+        return None
+    args, kwargs = tree_map(lambda each: each.float() if isinstance(each, torch.Tensor) and each.dtype in HALVES
+                            else each, (args, kwargs))
+    try:
+        result = func(*args, **kwargs)
+    except Exception:
+        return None
+    return list(result) if isinstance(result, (list, tuple)) else [result]
+
+
+def rounds_on_the_way(results, wide):
+    """Whether PyTorch's halves are off what comes of float32, by more than a rounding at the end: then that counts."""
+    for got, exact in zip(results, wide):
+        if isinstance(got, torch.Tensor) and got.dtype in HALVES and got.shape == exact.shape:
+            allowed = {"rtol": 8e-3, "atol": 1e-3} if got.dtype == torch.bfloat16 else {"rtol": 1e-3, "atol": 1e-4}
+            if not torch.allclose(got.float(), exact, equal_nan=True, **allowed):
+                return True
+    return False
+
+
 def dtypes_of(args, kwargs):
     return tuple(each.dtype for each in tree_leaves((args, kwargs)) if isinstance(each, torch.Tensor))
+
+
+def takes_tensors_as_such(func, args, kwargs):
+    arguments = {argument.name: argument for argument in func._schema.arguments}
+    pairs = [*zip(func._schema.arguments, args), *((arguments[word], each) for word, each in kwargs.items())]
+    return all("Tensor" in str(argument.type) for argument, each in pairs if isinstance(each, torch.Tensor))
 
 
 def written_at(func, args):
@@ -142,9 +182,11 @@ class Recorder(TorchDispatchMode):
         self.seen.add(func)
         if not isinstance(func, torch._ops.OpOverload) or self.kept[key] >= self.most:
             return func(*args, **kwargs)
-        line = None
+        line, wide = None, None
+        self.writer.whole_storages = func._schema.name.startswith("aten::as_strided")
         try:
             line = self.before(func, args, kwargs)
+            wide = in_float32(func, args, kwargs) if line["values"] and HALVES & set(dtypes) else None
             of_gradients = (*key, "gradients")
             if may_have_gradients(dtypes) and self.kept[of_gradients] < self.most:
                 self.kept[of_gradients] += 1
@@ -160,7 +202,10 @@ class Recorder(TorchDispatchMode):
             raise
         if line:
             try:
-                line["results"] = self.writer.value(result if isinstance(result, (list, tuple)) else [result])
+                results = result if isinstance(result, (list, tuple)) else [result]
+                line["results"] = self.writer.value(results)
+                if wide is not None and rounds_on_the_way(results, wide):
+                    line["wide"] = self.writer.value(wide)
                 line["after"] = [self.writer.value(each) for each in self.written(func, args, kwargs)]
                 self.keep(key, line)
             except Unsuitable as why:
@@ -173,7 +218,7 @@ class Recorder(TorchDispatchMode):
         unset = any(word in func._schema.name for word in ("empty", "resize"))
         return {"op": name, "entry": self.entry, "args": [self.writer.value(each) for each in args],
                 "kwargs": {word: self.writer.value(each) for word, each in kwargs.items()},
-                "values": not random and not unset, "any_sign": name in ANY_SIGN}
+                "values": not random and not unset, "any_sign": name in ANY_SIGN, "ties": name in TIES}
 
     def differentiate(self, func, args, kwargs):
         """The call once more, above autograd, and what its gradients are. Nothing is written where there are none."""
@@ -200,8 +245,8 @@ class Recorder(TorchDispatchMode):
                 return
             cotangents = [torch.randn_like(each, memory_format=torch.contiguous_format) for each in of]
             gradients = torch.autograd.grad(of, leaves, cotangents, allow_unused=True)
-            gradients = [torch.zeros(each.shape, dtype=each.dtype) if each is not None and each._is_zerotensor() else each
-                         for each in gradients]
+            gradients = [torch.zeros(each.shape, dtype=each.dtype) if each is not None and each._is_zerotensor()
+                         else each for each in gradients]
         except Unsuitable as why:
             self.left_out[str(why)] += 1
             return
@@ -227,7 +272,10 @@ class Recorder(TorchDispatchMode):
         if isinstance(packet, torch._ops.OpOverloadPacket) and may_have_gradients(dtypes_of(given, words)):
             try:
                 overload = torch._C._jit_resolve_packet(packet._qualified_op_name, *given, **words)
-                self.enters = (getattr(packet, overload or "default"), *copied((given, words), lambda each: each))
+                func = getattr(packet, overload or "default")
+                # (PyTorch takes a tensor for a number, too.)
+                if takes_tensors_as_such(func, given, words):
+                    self.enters = (func, *copied((given, words), lambda each: each))
             except Exception:  # PyTorch's function of the name takes other arguments than its operator
                 pass
 
@@ -306,7 +354,8 @@ def main():
     writer.data.close()
     left_out = ", ".join(f"{count} {why}" for why, count in recorder.left_out.most_common(8))
     calls = sum(count for key, count in recorder.kept.items() if key[-1] != "gradients")
-    print(f"{calls} calls, {recorder.gradients} of them with gradients, {refused} samples that PyTorch refused; left out: {left_out}")
+    print(f"{calls} calls, {recorder.gradients} of them with gradients, {refused} samples that PyTorch refused; "
+          f"left out: {left_out}")
 
 
 if __name__ == "__main__":

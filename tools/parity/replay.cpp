@@ -62,7 +62,8 @@ Tensor read_tensor(const json& text, const Data& data) {
   const int64_t reach = text.at("reach");
   Tensor memory = empty({reach}, dtype);
   data.copy(text.at("at"), static_cast<size_t>(reach * memory.element_size()), memory.raw_data());
-  return as_strided(memory, SymInts(std::span<const int64_t>(sizes)), SymInts(std::span<const int64_t>(strides)));
+  return as_strided(memory, SymInts(std::span<const int64_t>(sizes)), SymInts(std::span<const int64_t>(strides)),
+                    SymInt(text.value("offset", int64_t{0})));
 }
 
 double read_real(const std::string& text) { return std::strtod(text.c_str(), nullptr); }
@@ -149,6 +150,30 @@ std::string compare(const Tensor& got, const Tensor& expected, bool values, bool
       return fmt::format("element {}: {} instead of {} ({})", at, is, should, got.description());
   }
   return "";
+}
+
+// Whether halves are what PyTorch gives for float32, rounded: where its own are not, being rounded on the way.
+bool is_rounded(const Tensor& got, const Tensor& wide) {
+  if (!is_floating(wide.dtype()) || !std::ranges::equal(got.sizes(), wide.sizes())) return false;
+  const auto [relative, absolute] = tolerance(got.dtype());
+  Tensor mine = got.to(kFloat64).contiguous(), theirs = wide.to(got.dtype()).to(kFloat64).contiguous();
+  for (int64_t at = 0; at < mine.numel().plain(); ++at) {
+    const double is = mine.data<double>()[at], should = theirs.data<double>()[at];
+    if (is == should || (std::isnan(is) && std::isnan(should))) continue;
+    if (!(std::fabs(is - should) <= absolute + relative * std::fabs(should))) return false;
+  }
+  return true;
+}
+
+// Whether the elements that `places` names along a dimension of `self` are `values`: of several that tie, any will do.
+bool names_elements(const Tensor& self, int64_t dim, const Tensor& values, const Tensor& places) {
+  if (self.dim() == 0 || places.dtype() != kInt64) return false;
+  const int64_t along = dim < 0 ? dim + self.dim() : dim;
+  const bool kept = values.dim() == self.dim();
+  if (!kept && values.dim() != self.dim() - 1) return false;
+  Tensor found = gather(self, along, kept ? places : unsqueeze(places, along));
+  return compare(kept ? found : squeeze(found, along), values, true).starts_with("strides") ||
+         compare(contiguous(kept ? found : squeeze(found, along)), contiguous(values), true).empty();
 }
 
 // A call as it was written down, for our operator.
@@ -319,9 +344,22 @@ std::string replay(const json& line, const Data& data, bool compiled) {
   expect(line.at("results"));
   if (got.size() != expected.size()) return fmt::format("{} results instead of {}", got.size(), expected.size());
   const bool values = line.at("values");
-  for (size_t at = 0; at < got.size(); ++at)
-    if (std::string text = compare(got[at], expected[at], values, line.value("any_sign", false)); !text.empty())
-      return fmt::format("result {}: {}", at, text);
+  std::vector<Tensor> exact;
+  if (line.contains("wide")) {
+    std::swap(exact, expected);
+    expect(line["wide"]);
+    std::swap(exact, expected);
+  }
+  for (size_t at = 0; at < got.size(); ++at) {
+    std::string text = compare(got[at], expected[at], values, line.value("any_sign", false));
+    if (text.starts_with("element") && at < exact.size() && is_rounded(got[at], exact[at])) continue;
+    if (!text.empty() && at == 1 && line.value("ties", false) && !compiled) {
+      const int dim = bound.op->schema().argument_index("dim");
+      if (names_elements(bound.values[0].tensor(), bound.values[static_cast<size_t>(dim)].integer(), got[0], got[1]))
+        continue;
+    }
+    if (!text.empty()) return fmt::format("result {}: {}", at, text);
+  }
   expected.clear();
   expect(line.at("after"));
   for (size_t at = 0; at < expected.size() && at < bound.written.size(); ++at)
