@@ -1,7 +1,7 @@
 #include <tenon/optim/adam.h>
 
 #include "optim/checks.h"
-#include "optim/fused_step.h"
+#include "optim/shared_rules.h"
 
 #include <cmath>
 
@@ -21,37 +21,6 @@ void begin(State& state, const Tensor& parameter, size_t count) {
   for (size_t which = 0; which < count; ++which)
     if (!state.tensors[which].defined()) state.tensors[which] = zeros_like(parameter);
 }
-
-// What a running mean that began at 0 lacks.
-double correction(double beta, int64_t step) { return 1 - std::pow(beta, static_cast<double>(step)); }
-
-// The running means of the gradient and of its square.
-struct Means {
-  double beta1, beta2;
-
-  template <typename X>
-  [[gnu::always_inline]] void operator()(const X& g, X& mean, X& square) const {
-    mean = lerp(mean, g, number<X>(1 - beta1));
-    square = addcmul(square * number<X>(beta2), g, g, number<X>(1 - beta2));
-  }
-};
-
-template <bool kLargest>
-struct AdamRule {
-  static constexpr size_t kRemembers = kLargest ? 3 : 2;
-  Direction direction;
-  Means means;
-  double root_correction, eps, size;
-
-  template <typename X>
-  [[gnu::always_inline]] void operator()(X& parameter, const X& gradient, X* state) const {
-    X g = direction(parameter, gradient);
-    means(g, state[0], state[1]);
-    if constexpr (kLargest) state[2] = maximum(state[2], state[1]);
-    X scale = sqrt(state[kLargest ? 2 : 1]) / number<X>(root_correction) + number<X>(eps);
-    parameter = addcdiv(parameter, state[0], scale, number<X>(-size));
-  }
-};
 
 struct AdamaxRule {
   static constexpr size_t kRemembers = 2;

@@ -1,7 +1,7 @@
 #include <tenon/optim/adaptive.h>
 
 #include "optim/checks.h"
-#include "optim/fused_step.h"
+#include "optim/shared_rules.h"
 
 namespace tenon::optim {
 namespace {
@@ -34,19 +34,6 @@ struct RMSpropRule {
     } else {
       parameter = addcdiv(parameter, g, scale, number<X>(-lr));
     }
-  }
-};
-
-struct AdagradRule {
-  static constexpr size_t kRemembers = 1;
-  Direction direction;
-  double eps, lr;
-
-  template <typename X>
-  [[gnu::always_inline]] void operator()(X& parameter, const X& gradient, X* state) const {
-    X g = direction(parameter, gradient);
-    state[0] = addcmul(state[0], g, g, number<X>(1));
-    parameter = addcdiv(parameter, g, sqrt(state[0]) + number<X>(eps), number<X>(-lr));
   }
 };
 

@@ -1,30 +1,8 @@
 #include <tenon/optim/sgd.h>
 
-#include "optim/fused_step.h"
+#include "optim/shared_rules.h"
 
 namespace tenon::optim {
-namespace {
-
-template <bool kMomentum>
-struct SGDRule {
-  static constexpr size_t kRemembers = kMomentum ? 1 : 0;
-  Direction direction;
-  double momentum, dampening, lr;
-  bool nesterov, first;
-
-  template <typename X>
-  [[gnu::always_inline]] void operator()(X& parameter, const X& gradient, X* state) const {
-    X g = direction(parameter, gradient);
-    if constexpr (kMomentum) {
-      X& velocity = state[0];
-      velocity = first ? g : add(velocity * number<X>(momentum), g, number<X>(1 - dampening));
-      g = nesterov ? add(g, velocity, number<X>(momentum)) : velocity;
-    }
-    parameter = add(parameter, g, number<X>(-lr));
-  }
-};
-
-}  // namespace
 
 SGD::SGD(std::vector<Tensor> parameters, const SGDOptions& options) : OptimizerOf("SGD") {
   add_group(std::move(parameters), options);
