@@ -31,10 +31,21 @@ Overrides border_rule(Maker& m) {
   return {{"self", m.tensor(shape)}, {"padding", pads}};
 }
 
+// Slopes that were drawn, or are to be written.
+Overrides noise_rule(Maker& m) {
+  return {{"self", m.tensor(m.recipe.shape)},
+          {"grad_output", m.tensor(m.recipe.shape)},
+          {"noise", m.tensor(m.recipe.shape)},
+          {"lower", 0.125},
+          {"upper", 0.375},
+          {"training", false},
+          {"self_is_result", false}};
+}
+
 // Three entries of up to four steps and two classes to meet, and what the gradient is given.
 Overrides ctc_rule(Maker& m) {
   keep_finite(m);
-  const int64_t classes = m.size(0, 3) + 2;
+  const int64_t classes = m.size(0, 3) % 8 + 3;
   const Ints inputs{4, 3, 4}, lengths{2, 0, 1};
   Tensor in_rows = m.numbers({3, 2}, [](int64_t at) { return at % 2 + 1; });
   Overrides rule{{"log_probs", m.tensor({4, 3, classes})},
@@ -75,6 +86,9 @@ const Rules& below_rules() {
       {"_ctc_loss_backward.Tensor", ctc_tensor_rule},
       {"ctc_loss.IntList", ctc_rule},
       {"ctc_loss.Tensor", ctc_tensor_rule},
+      {"rrelu_with_noise.", noise_rule},
+      {"rrelu_with_noise_.", noise_rule},
+      {"rrelu_with_noise_backward.", noise_rule},
       {"embedding_renorm.",
        [](Maker& m) {
          const int64_t rows = m.size(0, 3) + 1;

@@ -15,13 +15,17 @@ const Tensor& given(const Tensor& tensor, const char* op_name) {
   return tensor;
 }
 
+void check_dtype(const Tensor& log_probs) {
+  TENON_CHECK_IMPLEMENTED(log_probs.dtype() == kFloat32 || log_probs.dtype() == kFloat64,
+                          "[ctc_loss] expected log_probs of float32 or float64, got {}", log_probs.description());
+}
+
 // What the kernels rely on, as far as sizes tell it.
 void check(const Tensor& log_probs, const Tensor& targets, const Ints& input_lengths, const Ints& target_lengths,
            int64_t blank) {
   TENON_CHECK(given(log_probs, "ctc_loss").dim() == 3, "[ctc_loss] expected log_probs [T, N, C], got {}",
               log_probs.description());
-  TENON_CHECK_IMPLEMENTED(log_probs.dtype() == kFloat32 || log_probs.dtype() == kFloat64,
-                          "[ctc_loss] expected log_probs of float32 or float64, got {}", log_probs.description());
+  check_dtype(log_probs);
   TENON_CHECK((given(targets, "ctc_loss").dtype() == kInt64 || targets.dtype() == kInt32) &&
                   (targets.dim() == 1 || targets.dim() == 2),
               "[ctc_loss] expected targets of int64 or int32, [N, S] or [all of them], got {}", targets.description());
@@ -89,6 +93,7 @@ void backward(const Arguments& arguments, std::span<Tensor> outputs) {
 
 std::vector<TensorMeta> backward_shape(const Arguments& arguments) {
   const Tensor& log_probs = given(arguments.tensor("log_probs"), "_ctc_loss_backward");
+  check_dtype(log_probs);
   for (const char* name : {"grad", "neg_log_likelihood", "log_alpha"}) {
     const Tensor& each = given(arguments.tensor(name), "_ctc_loss_backward");
     const bool is_alpha = std::string_view(name) == "log_alpha";
@@ -154,6 +159,7 @@ OPS(ctc) {
       .shape([](const Arguments& arguments) {
         const Tensor& log_probs = given(arguments.tensor("log_probs"), "ctc_loss");
         TENON_CHECK(log_probs.dim() == 3, "[ctc_loss] expected log_probs [T, N, C], got {}", log_probs.description());
+        check_dtype(log_probs);
         return metas(log_probs, new_dynamic_size(1, std::nullopt));
       })
       .grad("log_probs", saves("log_probs", "targets", "input_lengths", "target_lengths", "result0", "result1"),
@@ -186,8 +192,10 @@ OPS(ctc) {
                     const Ints& target_lengths, int64_t blank, int64_t reduction, bool zero_infinity) {
         Tensor each = call("aten::_ctc_loss",
                            {as_batch(log_probs), targets, input_lengths, target_lengths, blank, zero_infinity});
-        return reduced(each, tensor(std::vector<int64_t>(target_lengths.begin(), target_lengths.end())), reduction,
-                       zero_infinity, log_probs.dim() == 2);
+        std::vector<Tensor> lengths;  // as tensors that a graph can make
+        for (int64_t length : target_lengths)
+          lengths.push_back(full(SymInts{1}, length, TensorOptions(kInt64, log_probs.device())));
+        return reduced(each, lengths.empty() ? each : cat(lengths), reduction, zero_infinity, log_probs.dim() == 2);
       });
   op("ctc_loss.Tensor(Tensor log_probs, Tensor targets, Tensor input_lengths, Tensor target_lengths, int blank=0, int "
      "reduction=1, bool zero_infinity=False) -> Tensor")

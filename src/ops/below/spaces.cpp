@@ -76,7 +76,8 @@ Tensor resized(const Tensor& self, const SymInts& sizes, std::optional<MemoryFor
               "[{}] unsupported memory format: expected the contiguous one, or one with the channels last, got one to "
               "be preserved, and other sizes have other strides",
               op_name);
-  bool same = !format && sizes.size() == self.sym_sizes().size();
+  // (Of what is dense in the usual order nothing has to be asked: it comes to the same.)
+  bool same = !format && sizes.size() == self.sym_sizes().size() && !self.is_contiguous();
   SymInt wanted = 1, there = 1;
   for (size_t dim = 0; dim < sizes.size(); ++dim) {
     TENON_CHECK(may_be_size(sizes[dim]), "[{}] expected sizes of at least 0, got {}", op_name, str(sizes));

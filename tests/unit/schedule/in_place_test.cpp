@@ -120,10 +120,10 @@ TEST(InPlace, one_row_is_all_that_is_touched) {
 // A library writes them there, and looks at nothing else.
 TEST(InPlace, elements_at_the_places_of_an_index) {
   auto make = [] { return std::tuple(counted(16, 4), tensor({3, -1})); };
-  auto made = expect_eager([](Tensor x, Tensor at) { x.index_put_({at}, full({4}, 7)); }, make);
+  auto made = expect_eager([](Tensor x, Tensor at) { x.index_put_({at}, full({4}, 7.0)); }, make);
   EXPECT_TRUE(made.decisions.at(0)) << made.decisions[0].why();
   EXPECT_EQ(made.allocations(), 1) << "the values";
-  auto added = expect_eager([](Tensor x, Tensor at) { x.index_put_({at, at}, full({2}, 7), true); }, make);
+  auto added = expect_eager([](Tensor x, Tensor at) { x.index_put_({at, at}, full({2}, 7.0), true); }, make);
   EXPECT_TRUE(added.decisions.at(0)) << added.decisions[0].why();
   auto halves = expect_eager([](Tensor x, Tensor at) { x.index_put_({at}, full({4}, 7, kBFloat16), true); },
                              [] { return std::tuple(counted(16, 4).to(kBFloat16), tensor({3, 3})); });
@@ -132,7 +132,7 @@ TEST(InPlace, elements_at_the_places_of_an_index) {
   auto read = expect_eager(
       [](Tensor x, Tensor at) {
         Tensor twice = x * 2;
-        x.index_put_({at}, full({4}, 7));
+        x.index_put_({at}, full({4}, 7.0));
         return twice + x.sum();
       },
       make);
