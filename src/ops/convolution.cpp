@@ -289,7 +289,10 @@ Tensor by_channel(const Tensor& bias, size_t dims) {
   return view(bias, sizes);
 }
 
+// Halves are added up in float32 and rounded once.
 Tensor convolved_by_products(const Tensor& input, const Tensor& weight, const Windows& w) {
+  if (const Dtype wide = compute_dtype(input.dtype()); wide != input.dtype())
+    return convolved_by_products(input.to(wide), weight.to(wide), w).to(input.dtype());
   Matrices m(w, weight.sym_sizes());
   SymInts sizes = convolved_sizes(input.sym_sizes(), weight.sym_sizes(), w, "convolution");
   return relaid(view(bmm(filters_of(weight, input.size(0), m), windows_of(input, m)), sizes), input, weight);
@@ -297,6 +300,8 @@ Tensor convolved_by_products(const Tensor& input, const Tensor& weight, const Wi
 
 Tensor input_gradient_by_products(const Tensor& grad, const Tensor& weight, const SymInts& input_size,
                                   const Windows& w) {
+  if (const Dtype wide = compute_dtype(grad.dtype()); wide != grad.dtype())
+    return input_gradient_by_products(grad.to(wide), weight.to(wide), input_size, w).to(grad.dtype());
   Matrices m(w, weight.sym_sizes());
   SymInts out = grad.sym_sizes();
   // [N, C, kernel…, positions…] to [N, C, positions…, kernel…].
@@ -331,6 +336,8 @@ Tensor input_gradient_by_products(const Tensor& grad, const Tensor& weight, cons
 
 Tensor weight_gradient_by_products(const Tensor& grad, const Tensor& input, const SymInts& weight_size,
                                    const Windows& w) {
+  if (const Dtype wide = compute_dtype(grad.dtype()); wide != grad.dtype())
+    return weight_gradient_by_products(grad.to(wide), input.to(wide), weight_size, w).to(grad.dtype());
   Matrices m(w, weight_size);
   Tensor each = bmm(result_matrices(grad, m), transpose(windows_of(input, m), 1, 2));
   return view(sum(view(each, SymInts{input.size(0), m.groups, m.outer, m.inner}), 0), weight_size);

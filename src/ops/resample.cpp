@@ -100,7 +100,8 @@ void check(const Tensor& tensor, const SymInts& sizes, const Resample& how) {
               tensor.defined() ? tensor.description() : "an undefined one");
   TENON_CHECK(sizes.size() == rank - 2, "[{}] expected an output_size of {} numbers, got {}", how.op_name, rank - 2,
               str(sizes));
-  bool any_dtype = how.kind == Resampling::Nearest || how.kind == Resampling::NearestExact;
+  // (Between bytes there are only bytes.)
+  bool any_dtype = how.kind == Resampling::Nearest || how.kind == Resampling::NearestExact || tensor.dtype() == kUInt8;
   TENON_CHECK_IMPLEMENTED(any_dtype || is_floating(tensor.dtype()), "[{}] expected a floating point tensor, got {}",
                           how.op_name, tensor.description());
 }
@@ -119,9 +120,12 @@ Tensor resampled(const Tensor& self, const SymInts& sizes, const Resample& how) 
   check(self, sizes, how);
   check_sizes(self.sym_sizes(), sizes, how);
   // Halves are computed in float32 and rounded once.
-  Dtype wide = compute_dtype(self.dtype());
-  Tensor x = how.kind == Resampling::Linear || how.kind == Resampling::Cubic ? self.to(wide) : self;
-  for (size_t at = 0; at < sizes.size(); ++at) {
+  const bool weighs = how.kind == Resampling::Linear || how.kind == Resampling::Cubic;
+  const Dtype wide = weighs && self.dtype() == kUInt8 ? kFloat32 : compute_dtype(self.dtype());
+  Tensor x = weighs ? self.to(wide) : self;
+  const bool bytes = weighs && self.dtype() == kUInt8;
+  for (size_t which = 0; which < sizes.size(); ++which) {
+    const size_t at = bytes ? sizes.size() - 1 - which : which;  // (columns first, as in PyTorch)
     auto dim = static_cast<int64_t>(2 + at);
     Tensor total;
     for (const Tap& tap : taps(how, at, self.size(dim), sizes[at], self.device(), wide)) {
@@ -129,7 +133,7 @@ Tensor resampled(const Tensor& self, const SymInts& sizes, const Resample& how) 
       if (tap.weight) picked = picked * along(*tap.weight, dim, self.dim());
       total = total.defined() ? total + picked : picked;
     }
-    x = total;
+    x = bytes ? clamp(floor(total + 0.5), Scalar(0), Scalar(255)) : total;
   }
   x = x.to(self.dtype());
   return self.dim() == 5 ? contiguous(x, self.suggested_format()) : x;

@@ -111,6 +111,38 @@ TEST(Agreement, reflections_have_gradients) {
     }
 }
 
+// Sums of halves are rounded once, not at every term.
+TEST(Agreement, halves_are_rounded_once) {
+  auto rounded_once = [](const char* what, auto function, const Tensors& halves) {
+    Tensors wide;
+    for (const Tensor& each : halves) wide.push_back(each.to(kFloat32));
+    Tensor is = function(halves).to(kFloat32), should = function(wide);
+    // Half a step of a half, and what float32 loses by another order.
+    Tensor allowed = should.abs() * 0x1p-11 + 1e-4;
+    EXPECT_TRUE(((is - should).abs() <= allowed).all().item<bool>()) << what;
+  };
+  auto half = [](const SymInts& sizes) { return randn(sizes).to(kFloat16); };
+  rounded_once("conv_transpose2d", [](const Tensors& x) { return conv_transpose2d(x[0], x[1], {}, {1, 1}); },
+               {half({1, 8, 6, 6}), half({8, 3, 4, 4})});
+  rounded_once("_trilinear",
+               [](const Tensors& x) {
+                 return by_name("aten::_trilinear", {Value(x[0]), Value(x[1]), Value(x[2]), Value(Ints{1, 3}),
+                                                     Value(Ints{0}), Value(Ints{1, 2}), Value(Ints{2, 3})})[0];
+               },
+               {half({5, 8}), half({4, 8, 7}), half({5, 7})});
+  rounded_once("addbmm",
+               [](const Tensors& x) { return by_name("aten::addbmm", {Value(x[0]), Value(x[1]), Value(x[2])})[0]; },
+               {half({3, 4}), half({9, 3, 8}), half({9, 8, 4})});
+}
+
+TEST(Agreement, bytes_are_resampled_as_bytes) {
+  Tensor image = tensor({0, 10, 20, 255}).to(kUInt8).view({1, 1, 2, 2});
+  Tensor larger = by_name("aten::upsample_bilinear2d", {Value(image), Value(Ints{2, 3}), Value(true)})[0];
+  EXPECT_TRUE(equal(larger, tensor({0, 5, 10, 20, 138, 255}).to(kUInt8).view({1, 1, 2, 3}))) << larger.str();
+  Tensor smaller = by_name("aten::_upsample_bilinear2d_aa", {Value(image), Value(Ints{1, 1}), Value(false)})[0];
+  EXPECT_TRUE(equal(smaller, tensor({72}).to(kUInt8).view({1, 1, 1, 1}))) << smaller.str();
+}
+
 TEST(Agreement, results_lie_as_their_inputs_do) {
   auto strides = [](const Tensor& tensor) {
     return std::vector<int64_t>(tensor.strides().begin(), tensor.strides().end());

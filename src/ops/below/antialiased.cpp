@@ -49,8 +49,8 @@ void check(const Tensor& tensor, const SymInts& sizes, const char* op_name) {
   TENON_CHECK(tensor.defined() && tensor.dim() == 4 && sizes.size() == 2,
               "[{}] expected an image [N, C, H, W] and two sizes, got {} and {}", op_name,
               tensor.defined() ? tensor.description() : "an undefined tensor", str(sizes));
-  TENON_CHECK_IMPLEMENTED(is_floating(tensor.dtype()), "[{}] expected a floating point tensor, got {}", op_name,
-                          tensor.description());
+  TENON_CHECK_IMPLEMENTED(is_floating(tensor.dtype()) || tensor.dtype() == kUInt8,
+                          "[{}] expected a floating point tensor, got {}", op_name, tensor.description());
   for (const SymInt& size : sizes)
     TENON_CHECK(expect(size > 0), "[{}] expected sizes of at least 1, got {}", op_name, str(sizes));
   for (int64_t dim = 2; dim < 4; ++dim)
@@ -71,9 +71,12 @@ Weights weights_of(const SymInts& input, const SymInts& sizes, bool align_corner
 Tensor smoothed(const Tensor& self, const SymInts& sizes, bool align_corners, Scale h, Scale w, Filter filter,
                 const char* op_name) {
   check(self, sizes, op_name);
-  const Dtype wide = compute_dtype(self.dtype());
+  // (Between bytes there are only bytes: columns first, as in PyTorch.)
+  const bool bytes = self.dtype() == kUInt8;
+  const Dtype wide = bytes ? kFloat32 : compute_dtype(self.dtype());
   const Weights by = weights_of(self.sym_sizes(), sizes, align_corners, h, w, filter, wide, self.device());
-  Tensor made = matmul(by.rows, matmul(self.to(wide), t(by.columns)));
+  auto rounded = [&](const Tensor& x) { return bytes ? clamp(floor(x + 0.5), Scalar(0), Scalar(255)) : x; };
+  Tensor made = rounded(matmul(by.rows, rounded(matmul(self.to(wide), t(by.columns)))));
   return contiguous(made.to(self.dtype()), self.suggested_format());
 }
 

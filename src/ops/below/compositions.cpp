@@ -140,13 +140,16 @@ OPS(compositions) {
             return added(there, unsqueeze(vec1, 1) * vec2, beta, alpha);
           });
   op("addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor")
-      .decompose(
-          [](const Tensor& self, const Tensor& batch1, const Tensor& batch2, const Scalar& beta, const Scalar& alpha) {
-            check_rank(batch1, 3, "batches of matrices", "addbmm");
-            check_rank(batch2, 3, "batches of matrices", "addbmm");
-            Tensor product = sum(bmm(batch1, batch2), Ints{0}, false, batch1.dtype());
-            return added(expand(given(self, "addbmm"), product.sym_sizes()), product, beta, alpha);
-          });
+      .decompose([](const Tensor& self, const Tensor& batch1, const Tensor& batch2, const Scalar& beta,
+                    const Scalar& alpha) {
+        check_rank(batch1, 3, "batches of matrices", "addbmm");
+        check_rank(batch2, 3, "batches of matrices", "addbmm");
+        // Halves are added up in float32 and rounded once.
+        const Dtype wide = compute_dtype(batch1.dtype());
+        Tensor product = sum(bmm(batch1.to(wide), batch2.to(wide)), Ints{0}, false, wide);
+        Tensor there = expand(given(self, "addbmm"), product.sym_sizes());
+        return added(there.dtype() == batch1.dtype() ? there.to(wide) : there, product, beta, alpha).to(batch1.dtype());
+      });
   op("diag_embed(Tensor self, int offset=0, int dim1=-2, int dim2=-1) -> Tensor")
       .decompose([](const Tensor& self, int64_t offset, int64_t dim1, int64_t dim2) {
         const int64_t rank = given(self, "diag_embed").dim() + 1;

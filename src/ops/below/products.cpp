@@ -135,8 +135,10 @@ Tensor product_of_three(const Tensor& a, const Tensor& b, const Tensor& c, const
   Tensor x = widened(a, expand1), y = widened(b, expand2), z = widened(c, expand3);
   TENON_CHECK(x.dim() == y.dim() && y.dim() == z.dim(),
               "[_trilinear] expected as many dimensions of all, got {}, {} and {}", x.dim(), y.dim(), z.dim());
-  Tensor product = x * y * z;
-  return sumdim.empty() ? product : sum(product, OptionalInts(sumdim), false, product.dtype());
+  // Halves are computed in float32 and rounded once.
+  const Dtype dtype = promote(promote(x.dtype(), y.dtype()), z.dtype()), wide = compute_dtype(dtype);
+  Tensor product = x.to(wide) * y.to(wide) * z.to(wide);
+  return (sumdim.empty() ? product : sum(product, OptionalInts(sumdim), false, wide)).to(dtype);
 }
 
 // [.., P, M] and [.., R, M] to [.., P, R].
