@@ -207,12 +207,6 @@ const std::vector<Tensor>& applied_gradients(Grad& g) {
   });
 }
 
-// The gradient of a Cholesky factor from that of what it makes up, as PyTorch has it: the other triangle has one too.
-Tensor factor_slope(const Tensor& slope, const Tensor& factor, bool upper) {
-  Tensor both = slope + turned(slope);
-  return -(upper ? matmul(factor, both) : matmul(both, factor));
-}
-
 }  // namespace
 
 OPS(factorizations) {
@@ -241,28 +235,12 @@ OPS(factorizations) {
         matrices(factor, "cholesky_solve", true);
         Tensor l = upper ? turned(factor) : factor;
         return linalg_solve_triangular(turned(l), linalg_solve_triangular(l, self, false), true);
-      })
-      .grad("self", saves("input2"),
-            [](Grad& g) {
-              return sum_to_size(cholesky_solve(g.grad(), g.saved("input2"), g.argument("upper").boolean()),
-                                 g.sizes("self"));
-            })
-      .grad("input2", saves("input2", "result"), [](Grad& g) {
-        const bool upper = g.argument("upper").boolean();
-        Tensor factor = g.saved("input2");
-        Tensor slope = matmul(cholesky_solve(g.grad(), factor, upper), turned(g.saved("result")));
-        return sum_to_size(factor_slope(slope, factor, upper), g.sizes("input2"));
       });
   // Example: cholesky_inverse(eye(3));
-  op("cholesky_inverse(Tensor self, bool upper=False) -> Tensor")
-      .decompose([](const Tensor& self, bool upper) {
-        matrices(self, "cholesky_inverse", true);
-        return cholesky_solve(unit_like(self, self.size(-1)), self, upper);
-      })
-      .grad("self", saves("self", "result"), [](Grad& g) {
-        Tensor inverse = g.saved("result");
-        return factor_slope(matmul(matmul(inverse, g.grad()), inverse), g.saved("self"), g.argument("upper").boolean());
-      });
+  op("cholesky_inverse(Tensor self, bool upper=False) -> Tensor").decompose([](const Tensor& self, bool upper) {
+    matrices(self, "cholesky_inverse", true);
+    return cholesky_solve(unit_like(self, self.size(-1)), self, upper);
+  });
   // L D Lᵀ of symmetric matrices by Bunch and Kaufman's pivots.
   // Example: linalg_ldl_factor_ex(eye(3));
   op("linalg_ldl_factor_ex(Tensor self, *, bool hermitian=False, bool check_errors=False) -> (Tensor LD, Tensor "

@@ -11,6 +11,9 @@ namespace {
 // Below it a scale is a whole number of 64 bits, if it is one at all.
 constexpr double kLargestScale = 0x1p62;
 
+// Between two bytes the larger one, whatever the sum lost on the way.
+constexpr double kHalf = 0.5 + 0x1p-20;
+
 // For each position of the result an element, and what it counts for; no weight is 1.
 struct Tap {
   Tensor at;
@@ -121,7 +124,7 @@ Tensor resampled(const Tensor& self, const SymInts& sizes, const Resample& how) 
   check_sizes(self.sym_sizes(), sizes, how);
   // Halves are computed in float32 and rounded once.
   const bool weighs = how.kind == Resampling::Linear || how.kind == Resampling::Cubic;
-  const Dtype wide = weighs && self.dtype() == kUInt8 ? kFloat32 : compute_dtype(self.dtype());
+  const Dtype wide = weighs && self.dtype() == kUInt8 ? kFloat64 : compute_dtype(self.dtype());
   Tensor x = weighs ? self.to(wide) : self;
   const bool bytes = weighs && self.dtype() == kUInt8;
   for (size_t which = 0; which < sizes.size(); ++which) {
@@ -133,7 +136,7 @@ Tensor resampled(const Tensor& self, const SymInts& sizes, const Resample& how) 
       if (tap.weight) picked = picked * along(*tap.weight, dim, self.dim());
       total = total.defined() ? total + picked : picked;
     }
-    x = bytes ? clamp(floor(total + 0.5), Scalar(0), Scalar(255)) : total;
+    x = bytes ? clamp(floor(total + kHalf), Scalar(0), Scalar(255)) : total;
   }
   x = x.to(self.dtype());
   return self.dim() == 5 ? contiguous(x, self.suggested_format()) : x;

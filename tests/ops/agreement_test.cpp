@@ -76,26 +76,19 @@ TEST(Agreement, no_difference_takes_nothing_before_or_behind) {
   EXPECT_TRUE(equal(by_name("aten::diff", {Value(x), Value(0), Value(0), Value(more), Value(more)})[0], x));
 }
 
-// PyTorch's formula is that of a matrix of which both triangles count.
-TEST(Agreement, both_triangles_of_a_cholesky_factor_have_a_gradient) {
-  for (bool upper : {false, true}) {
-    Tensor whole = randn({3, 3}) + eye(3) * 3, by = randn({3, 3});
-    Tensor used = upper ? triu(whole) : tril(whole), factor = leaf(whole), plain = leaf(used);
-    Tensor inverse = cholesky_inverse(factor, upper);
-    Tensor slope = gradients(inverse, {factor}, by)[0], common = by + by.t();
-    Tensor inner = matmul(matmul(inverse.detach(), common), inverse.detach());
-    expect_close(slope, -(upper ? matmul(whole, inner) : matmul(inner, whole)));
-    // In the triangle itself it is the slope, if the other one is empty.
-    auto in_triangle = [&](const Tensor& x) { return upper ? triu(x) : tril(x); };
-    Tensor exact = gradients(linalg_inv(upper ? matmul(plain.t(), plain) : matmul(plain, plain.t())), {plain}, by)[0];
-    expect_close(in_triangle(gradients(cholesky_inverse(plain, upper), {plain}, by)[0]), in_triangle(exact));
-    Tensor right = leaf(randn({3, 2})), of_right = randn({3, 2});
-    Tensors solved = gradients(cholesky_solve(right, plain, upper), {right, plain}, of_right);
-    Tensor product = upper ? matmul(plain.t(), plain) : matmul(plain, plain.t());
-    Tensors direct = gradients(linalg_solve(product, right), {right, plain}, of_right);
-    expect_close(solved[0], direct[0]);
-    expect_close(in_triangle(solved[1]), in_triangle(direct[1]));
-  }
+// Without training the slope is the middle of both, in place and not; with it what was drawn is written down.
+TEST(Agreement, noise_of_rrelu_in_place) {
+  const char* name = "aten::rrelu_with_noise_";
+  Tensor x = randn({200}), plain = x.clone(), noise = zeros({200});
+  dispatch::call_by_name(name, {Value(plain), Value(noise), Value(0.125), Value(0.375), Value(false)});
+  expect_close(plain, where(x > 0, x, x * 0.25));
+  EXPECT_EQ(noise.abs().max().item<double>(), 0);
+  Tensor trained = x.clone(), given = leaf(x), through = given * 1;
+  dispatch::call_by_name(name, {Value(trained), Value(noise), Value(0.125), Value(0.375), Value(true)});
+  expect_close(trained, x * noise);
+  EXPECT_TRUE((where(x > 0, noise == 1, (noise >= 0.125) & (noise <= 0.375))).all().item<bool>());
+  dispatch::call_by_name(name, {Value(through), Value(noise), Value(0.125), Value(0.375), Value(true)});
+  expect_close(gradients(through, {given}, ones({200}))[0], noise);
 }
 
 // Against differences: every way to apply reflections, whose factors are any numbers.

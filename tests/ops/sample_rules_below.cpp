@@ -31,6 +31,17 @@ Overrides border_rule(Maker& m) {
   return {{"self", m.tensor(shape)}, {"padding", pads}};
 }
 
+// What lies in memory, in its order: of tensors in the usual order that is the order of elements.
+Overrides in_memory_rule(Maker& m) {
+  Ints sizes{2, 1};
+  for (int64_t size : m.recipe.shape) sizes.push_back(size);
+  return {{"self", m.numbers(
+                       m.recipe.shape, [](int64_t at) { return at % 5; }, m.recipe.dtype)},
+          {"size", m.even() ? sizes : Ints{m.numel() / 2}},
+          {"the_template", m.tensor(m.even() ? sizes : Ints{m.numel() / 2})},
+          {"memory_format", Value()}};
+}
+
 // Slopes that were drawn, or are to be written.
 Overrides noise_rule(Maker& m) {
   return {{"self", m.tensor(m.recipe.shape)},
@@ -42,11 +53,13 @@ Overrides noise_rule(Maker& m) {
           {"self_is_result", false}};
 }
 
-// Three entries of up to four steps and two classes to meet, and what the gradient is given.
+// Three entries of up to four steps and two classes to meet, and what the gradient is given. The last has too few
+// steps: its loss is infinite, so that no differences are taken. (The gradient is, as in PyTorch, that of logarithms
+// whose exponentials add up to 1.)
 Overrides ctc_rule(Maker& m) {
   keep_finite(m);
   const int64_t classes = m.size(0, 3) % 8 + 3;
-  const Ints inputs{4, 3, 4}, lengths{2, 0, 1};
+  const Ints inputs{4, 3, 1}, lengths{2, 0, 2};
   Tensor in_rows = m.numbers({3, 2}, [](int64_t at) { return at % 2 + 1; });
   Overrides rule{{"log_probs", m.tensor({4, 3, classes})},
                  {"targets", in_rows},
@@ -55,7 +68,7 @@ Overrides ctc_rule(Maker& m) {
                  {"neg_log_likelihood", m.tensor({3})},
                  {"log_alpha", m.tensor({3, 4, 5})},
                  {"reduction", int64_t{m.recipe.variant % 3}},
-                 {"zero_infinity", true}};
+                 {"zero_infinity", false}};
   rule.insert({{"input_lengths", inputs}, {"target_lengths", lengths}});
   return rule;
 }
@@ -63,10 +76,8 @@ Overrides ctc_tensor_rule(Maker& m) {
   Overrides rule = ctc_rule(m);
   rule.erase("input_lengths");
   rule.erase("target_lengths");
-  rule.insert({{"input_lengths", m.numbers({3}, [](int64_t at) { return at == 1 ? 3 : 4; })},
-               {"target_lengths", m.numbers({3}, [](int64_t at) { return at == 0   ? 2
-                                                                         : at == 1 ? 0
-                                                                                   : 1; })}});
+  rule.insert({{"input_lengths", m.numbers({3}, [](int64_t at) { return Ints{4, 3, 1}[static_cast<size_t>(at)]; })},
+               {"target_lengths", m.numbers({3}, [](int64_t at) { return Ints{2, 0, 2}[static_cast<size_t>(at)]; })}});
   return rule;
 }
 
@@ -87,7 +98,8 @@ const Rules& below_rules() {
       {"ctc_loss.IntList", ctc_rule},
       {"ctc_loss.Tensor", ctc_tensor_rule},
       {"rrelu_with_noise.", noise_rule},
-      {"rrelu_with_noise_.", noise_rule},
+      {"resize.", in_memory_rule},
+      {"resize_as.", in_memory_rule},
       {"rrelu_with_noise_backward.", noise_rule},
       {"embedding_renorm.",
        [](Maker& m) {

@@ -12,6 +12,9 @@ using Scale = std::optional<double>;
 using Sizes = std::optional<SymInts>;
 using Factors = std::optional<std::vector<double>>;
 
+// Between two bytes the larger one, whatever the sum lost on the way.
+constexpr double kHalf = 0.5 + 0x1p-20;
+
 enum class Filter : uint8_t { Triangle, Cubic };  // Cubic: Keys' convolution with a = -0.5
 constexpr int64_t reach_of(Filter filter) { return filter == Filter::Triangle ? 1 : 2; }
 
@@ -73,9 +76,9 @@ Tensor smoothed(const Tensor& self, const SymInts& sizes, bool align_corners, Sc
   check(self, sizes, op_name);
   // (Between bytes there are only bytes: columns first, as in PyTorch.)
   const bool bytes = self.dtype() == kUInt8;
-  const Dtype wide = bytes ? kFloat32 : compute_dtype(self.dtype());
+  const Dtype wide = bytes ? kFloat64 : compute_dtype(self.dtype());
   const Weights by = weights_of(self.sym_sizes(), sizes, align_corners, h, w, filter, wide, self.device());
-  auto rounded = [&](const Tensor& x) { return bytes ? clamp(floor(x + 0.5), Scalar(0), Scalar(255)) : x; };
+  auto rounded = [&](const Tensor& x) { return bytes ? clamp(floor(x + kHalf), Scalar(0), Scalar(255)) : x; };
   Tensor made = rounded(matmul(by.rows, rounded(matmul(self.to(wide), t(by.columns)))));
   return contiguous(made.to(self.dtype()), self.suggested_format());
 }

@@ -1,6 +1,7 @@
 // Random numbers of several distributions, for the sake of the in-place forms, which are ATen's; and draws of classes.
 #include "ops/generator_argument.h"
 
+#include <tenon/dispatch/registration.h>
 #include <tenon/ops/table.h>
 #include <tenon/sym/size_rules.h>
 
@@ -96,6 +97,26 @@ Tensor rectified_with_noise(const Tensor& self, const Tensor& noise, const Scala
   return self * factor;
 }
 
+// In place: no row, because it does not follow from one.
+[[maybe_unused]] const bool registered = [] {
+  dispatch::Operator& op = dispatch::define(
+      schema::parse("aten::rrelu_with_noise_(Tensor(a!) self, Tensor(b!) noise, Scalar lower=0.125, Scalar "
+                    "upper=0.3333333333333333, bool training=False, Generator? generator=None) -> Tensor(a!)"));
+  dispatch::add_tags(op, {dispatch::Tag::pt2_compliant_tag});
+  dispatch::register_composite(op, dispatch::Composite::Implicit,
+                               dispatch::boxed([](const Tensor& self, const Tensor& noise, const Scalar& lower,
+                                                  const Scalar& upper, bool training, Generator* generator) {
+                                 Tensor slopes = training ? noise : empty_like(self);
+                                 const double low = lower.to_double(), high = upper.to_double();
+                                 const Scalar middle = (low + high) / 2;
+                                 rectified_with_noise(self.detach(), slopes, training ? lower : middle,
+                                                      training ? upper : middle, true, generator);
+                                 // What is multiplied by keeps no value of `self` for backward.
+                                 return mul_(self, slopes.detach().clone());
+                               }));
+  return true;
+}();
+
 }  // namespace
 
 OPS(distributions) {
@@ -190,12 +211,6 @@ OPS(distributions) {
   op("rrelu_with_noise(Tensor self, Tensor(b!) noise, Scalar lower=0.125, Scalar upper=0.3333333333333333, bool "
      "training=False, Generator? generator=None) -> Tensor")
       .decompose(rectified_with_noise);
-  op("rrelu_with_noise_(Tensor(a!) self, Tensor(b!) noise, Scalar lower=0.125, Scalar upper=0.3333333333333333, bool "
-     "training=False, Generator? generator=None) -> Tensor(a!)")
-      .decompose([](const Tensor& self, const Tensor& noise, const Scalar& lower, const Scalar& upper, bool training,
-                    Generator* generator) {
-        return copy_(self, rectified_with_noise(self, noise, lower, upper, training, generator));
-      });
   op("rrelu_with_noise_backward(Tensor grad_output, Tensor self, Tensor noise, Scalar lower, Scalar upper, bool "
      "training, bool self_is_result) -> Tensor")
       .decompose([](const Tensor& grad, const Tensor& self, const Tensor& noise, const Scalar& lower,
