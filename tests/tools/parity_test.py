@@ -16,11 +16,12 @@ class Recorded:
     def __init__(self):
         self.data, self.lines = b"", []
 
-    def tensor(self, *elements, strides=None, sizes=None):
+    def tensor(self, *elements, strides=None, sizes=None, dtype="float32", offset=0):
         at = len(self.data)
-        self.data += struct.pack(f"{len(elements)}f", *elements)
-        return {"tensor": {"dtype": "float32", "sizes": sizes or [len(elements)], "strides": strides or [1],
-                           "reach": len(elements), "at": at}}
+        self.data += struct.pack(f"{len(elements)}{ {'float32': 'f', 'float16': 'e', 'int64': 'q'}[dtype] }", *elements)
+        return {"tensor": {"dtype": dtype, "sizes": [len(elements)] if sizes is None else sizes,
+                           "strides": [1] if strides is None else strides,
+                           "reach": len(elements), "offset": offset, "at": at}}
 
     def call(self, op, args, results, **more):
         self.lines.append({"op": op, "entry": "by hand", "args": args, "kwargs": {}, "values": True,
@@ -86,6 +87,27 @@ class Parity(unittest.TestCase):
             self.assertIn("    gradient 1: element 1: 6 instead of 7 (float32[2])", lines)
             self.assertEqual(lines[-1], "parity: overloads 0/1, calls right 0/0, operators wholly right 0/0, "
                              "gradients right 3/4")
+
+    def test_what_is_right_besides(self):
+        calls = Recorded()
+        # Halves that PyTorch rounds on the way: what float32 gives counts.
+        a, b = calls.tensor(1, 2, dtype="float16"), calls.tensor(0.5, 0.25, dtype="float16")
+        off = [calls.tensor(1.5, 2.5, dtype="float16")]
+        calls.call("aten::add.Tensor", [a, b], off, wide=[calls.tensor(1.5, 2.25)])
+        calls.call("aten::add.Tensor", [a, b], off, wide=[calls.tensor(1.5, 3)])
+        # Elements that tie: any place of ours will do that has the value.
+        x = calls.tensor(2, 1, 1, 3)
+        for ties, place in ((True, 1), (True, 2), (False, 5)):
+            calls.call("aten::kthvalue", [x, 1], [calls.tensor(1, sizes=[], strides=[]), calls.tensor(
+                place, sizes=[], strides=[], dtype="int64")], ties=ties)
+        # A view of a storage that begins behind its first element.
+        part = calls.tensor(1, 2, 3, 4, sizes=[2], offset=2)
+        calls.call("aten::as_strided", [part, [2], [1], 0], [calls.tensor(1, 2)])
+        lines = self.replay(calls)
+        self.assertIn("aten::add.Tensor: 1 of 2 wrong", lines)
+        self.assertIn("aten::kthvalue: 1 of 3 wrong", lines)
+        self.assertEqual(lines[-1], "parity: overloads 3/3, calls right 4/6, operators wholly right 1/3, "
+                         "gradients right 0/0")
 
     def test_words_that_are_off(self):
         done = subprocess.run([PROGRAM], capture_output=True, text=True, check=False)
