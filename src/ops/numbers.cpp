@@ -151,8 +151,8 @@ OPS(numbers) {
       .pointwise(Promotion::Same, [](Dtype dtype, Lane x, Lane y) { return next_after(dtype, x, y); })
       .rounds_operands()
       .check(check_promoted_floats)
-      .grad("self", saves(), [](Grad& g) { return g.grad(); })
-      .grad("other", saves(), [](Grad& g) { return zeros_like(g.grad()); });
+      .grad_not_implemented("self")
+      .grad_not_implemented("other");
   op("frac(Tensor self) -> Tensor")
       .pointwise(Promotion::Same, [](Lane x) { return x - trunc(x); })
       .check(check_floats)
