@@ -181,6 +181,7 @@ class Updater {
     update.input = input;
     update.writes = finder.writes(input, *value, meta);
     update.result = base;
+    if (update.writes.empty()) return Decision::forbid("what is written to it is there already");
     result_.updates.push_back(std::move(update));
     return Decision::allow();
   }

@@ -139,6 +139,13 @@ TEST(InPlace, elements_at_the_places_of_an_index) {
   EXPECT_EQ(read.decisions.size(), 1u);
 }
 
+// (Found by the fuzzer: an update without a write has no last one.)
+TEST(InPlace, a_row_that_is_written_over_itself) {
+  auto made =
+      expect_eager([](Tensor x) { x.select(0, 0).copy_(x.select(0, 0)); }, [] { return std::tuple(counted(16, 4)); });
+  EXPECT_EQ(made.decisions.size(), 1u);
+}
+
 TEST(InPlace, not_where_what_is_put_lies_there_too) {
   auto make = [] { return std::tuple(counted(16, 4), tensor({3, 4})); };
   auto made = expect_eager([](Tensor x, Tensor at) { x.index_put_({at}, x.slice(0, 2, 4)); }, make);
