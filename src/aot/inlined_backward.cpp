@@ -1,6 +1,8 @@
 // A compiled function's backward as a part of a captured walk.
 #include "compiled_node.h"
 
+#include "graph/translation.h"
+
 #include <tenon/autograd/grad_mode.h>
 #include <tenon/autograd/visit.h>
 #include <tenon/generated/ops.h>
@@ -13,77 +15,7 @@ namespace tenon::aot {
 namespace {
 
 using dispatch::Value;
-
-// Expressions of one environment with numbers, possibly symbols of another one, in the place of their symbols.
-class Translation {
- public:
-  explicit Translation(std::span<const Value> numbers) {
-    for (const Value& number : numbers) {
-      bool real = number.tag() == Value::Tag::Real;
-      if (real ? number.sym_float().is_symbolic() : number.sym_int().is_symbolic())
-        env_ = real ? number.sym_float().env() : number.sym_int().env();
-      bits_.push_back(real && !number.sym_float().is_symbolic()  ? std::bit_cast<int64_t>(number.real())
-                      : !real && !number.sym_int().is_symbolic() ? number.integer()
-                                                                 : 0);
-    }
-    if (!env_) return;
-    sym::ExprPool& pool = env_->pool();
-    for (size_t at = 0; at < numbers.size(); ++at) {
-      const Value& number = numbers[at];
-      auto id = static_cast<int32_t>(at);
-      if (number.tag() == Value::Tag::Real)
-        symbols_.emplace(
-            id, number.sym_float().is_symbolic() ? number.sym_float().expr() : pool.real_constant(number.real()));
-      else
-        symbols_.emplace(id,
-                         number.sym_int().is_symbolic() ? number.sym_int().expr() : pool.constant(number.integer()));
-    }
-  }
-
-  SymInt operator()(const SymInt& number) const {
-    if (!number.is_symbolic()) return number;
-    if (!env_) return sym::evaluate(number.expr(), bits_);
-    return SymInt(env_->pool().import(number.expr(), symbols_), env_);
-  }
-  SymInts operator()(const SymInts& numbers) const {
-    SymInts made;
-    for (const SymInt& number : numbers) made.push_back((*this)(number));
-    return made;
-  }
-  Value operator()(const Value& value) const {
-    if (!env_) return graph::evaluate_numbers(value, bits_);
-    switch (value.tag()) {
-      case Value::Tag::Int: return Value((*this)(value.sym_int())).own();
-      case Value::Tag::SymInts: return Value((*this)(value.sym_ints())).own();
-      case Value::Tag::Real:
-        return value.sym_float().is_symbolic()
-                   ? Value(SymFloat(env_->pool().import(value.sym_float().expr(), symbols_), env_)).own()
-                   : value;
-      case Value::Tag::Bool:
-        return value.sym_bool().is_symbolic()
-                   ? Value(SymBool(env_->pool().import(value.sym_bool().expr(), symbols_), env_)).own()
-                   : value;
-      default: return value;
-    }
-  }
-
- private:
-  Ref<sym::ShapeEnv> env_;
-  std::vector<int64_t> bits_;
-  std::unordered_map<int32_t, sym::Expr> symbols_;
-};
-
-// The graph for these numbers, to be run on fakes of their environment.
-graph::Graph translated(const graph::Graph& graph, const Translation& translate) {
-  graph::Graph made = graph;
-  auto each = [&](graph::Argument& argument) {
-    if (auto* constant = std::get_if<Value>(&argument)) argument = translate(*constant);
-  };
-  for (graph::Node& node : made.nodes)
-    for (graph::Argument& argument : node.args) each(argument);
-  for (graph::Argument& output : made.outputs) each(output);
-  return made;
-}
+using graph::Translation;
 
 // A gradient with the strides that backward was traced with.
 Tensor laid_out(const Tensor& gradient, const Tensor& meta, const Translation& translate) {
@@ -146,7 +78,7 @@ std::vector<Tensor> CompiledNode::apply_inlined(const std::vector<Tensor>& gradi
   for (size_t at = 0; at < gradients.size(); ++at)
     if (given[at])
       inputs.push_back(laid_out(gradients[at], whole.meta(whole.inputs[state_->parts.saved.size() + at]), translate));
-  std::vector<Value> computed = graph::interpret(translated(*backward.graph, translate), inputs);
+  std::vector<Value> computed = graph::interpret(graph::with_numbers(*backward.graph, translate), inputs);
   std::vector<Tensor> results;
   size_t next = 0;
   for (bool reached : backward.reached) results.push_back(reached ? computed[next++].take_tensor() : Tensor());
