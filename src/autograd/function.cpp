@@ -72,17 +72,28 @@ std::string detail::node_name_of(const std::string& type) {
   return type.substr(from) + "Backward";
 }
 
-std::vector<Tensor> AutogradContext::saved_tensors() const {
-  if (in_jvp_) return for_forward_;
+static void check_kept(bool released, const FunctionNode* node) {
   TENON_CHECK(
-      !released_,
+      !released,
       "[backward] the graph was freed: {} cannot run a second time (or directly access saved tensors after they have "
       "already been freed). Specify retain_graph=True in the first backward",
-      node_ ? node_->name() : "a function");
+      node ? node->name() : "a function");
+}
+
+std::vector<Tensor> AutogradContext::saved_tensors() const {
+  if (in_jvp_) return for_forward_;
+  check_kept(released_, node_);
   std::vector<Tensor> tensors;
-  for (const Saved& saved : saved_)
-    tensors.push_back(saved.tensor.unpack(node_->name(), [&] { return Edge{Ref<Node>(node_), saved.output}; }));
+  for (size_t at = 0; at < saved_.size(); ++at) tensors.push_back(saved_tensor(at));
   return tensors;
+}
+
+Tensor AutogradContext::saved_tensor(size_t at) const {
+  if (in_jvp_) return for_forward_.at(at);
+  check_kept(released_, node_);
+  TENON_CHECK(at < saved_.size(), "[saved_tensor] expected one of {} tensors, got {}", saved_.size(), at);
+  const Saved& saved = saved_[at];
+  return saved.tensor.unpack(node_->name(), [&] { return Edge{Ref<Node>(node_), saved.output}; });
 }
 
 bool AutogradContext::needs_input_grad(size_t at) const {

@@ -114,6 +114,12 @@ Progress Session::progress() const {
           same_tensors.size(), aftermaths.size(), inputs_.progress()};
 }
 
+// What can be recorded in no way, nor done between two segments.
+void Session::refuse(std::string why) const {
+  if (apart_ > 0) throw NotApart{std::move(why)};
+  throw GraphBreak(std::move(why));
+}
+
 // ---- Calls --------------------------------------------------------------------------------------------------------
 
 void Session::record_call(dispatch::Call& call) {
@@ -125,7 +131,7 @@ void Session::record_call(dispatch::Call& call) {
   }
   if (const ops::Row* row = ops::row_of(call.op); row && row->captured_in_parts) return record_parts(*row, call);
   if (dispatch::has_tag(call.op, dispatch::Tag::inplace_view))
-    throw GraphBreak(fmt::format("{} moves a tensor to other memory or another shape", call.op.name()));
+    refuse(fmt::format("{} moves a tensor to other memory or another shape", call.op.name()));
   const bool is_row = ops::row_of(call.op) || call.op.is_composite_implicit();
   if (!is_row) {
     if (std::optional<std::string> why = cannot_be_recorded(call.op)) return call_between(std::move(*why), call);
@@ -149,7 +155,7 @@ void Session::record_call(dispatch::Call& call) {
                       call.op.name()),
           call);
     } catch (const fake::NeedsData&) {
-      if (is_row || options_.scalar_outputs) throw;
+      if (is_row || (options_.scalar_outputs && apart_ == 0)) throw;
       (void)env_->take_fresh();
       call.results.clear();
       return call_between(
@@ -327,7 +333,7 @@ Scalar Session::read_item(const Tensor& given) {
   if (auto known = items_.find(tensor.impl()); known != items_.end())
     if (const Item& item = known->second; !item.tensor.expired() && item.version == tensor.version()) return item.value;
   Scalar value;
-  if (options_.scalar_outputs) {
+  if (options_.scalar_outputs && apart_ == 0) {
     static const dispatch::Operator& op = dispatch::find_operator("aten::_local_scalar_dense");
     const Value args[] = {Value(tensor)};
     dispatch::ExcludeKeys below(KeySet{DispatchKey::Capture});
@@ -414,6 +420,7 @@ void Session::remake_views(std::span<const Tensor> bases) {
 }
 
 size_t Session::finish(End end, std::span<const Tensor> operands, std::string why, Keep keep) {
+  if (apart_ > 0) throw NotApart{std::move(why)};
   TENON_CHECK(!options_.fullgraph, "[compile] the function cannot be captured as one graph (fullgraph): {}", why);
   const std::span<const Tensor> kept = keep == Keep::AndTheirViews ? operands : std::span<const Tensor>();
   remake_views(kept);
@@ -515,6 +522,7 @@ size_t Session::hand_over(End end, size_t registers, size_t tensors, std::string
 void Session::separate(const Tensor& fake) const {
   const bool is_input = origins_.contains(fake.impl());
   if (!fake.requires_grad() || (is_input && !written_.contains(fake.impl()->storage.get()))) return;
+  if (apart_ > 0) throw NotApart{"it looks at the gradient of a value"};
   if (recorder_->find(fake) == graph::kNoValue) return;
   size_t made = 0;
   while (made < made_.size() && made_[made].first.address() != fake.impl()) ++made;
@@ -554,6 +562,7 @@ void Session::separate(const Tensor& fake) const {
 }
 
 void Session::break_early() {
+  if (apart_ > 0) return;  // what is recorded apart is the same at every attempt
   // What comes behind a break may begin with another.
   while (segment_ < early_breaks.size() && early_breaks[segment_]) {
     const EarlyBreak& early = *early_breaks[segment_];
@@ -659,10 +668,10 @@ void Session::call_between(std::string why, dispatch::Call& call) {
   }
   int lists = 0;
   for (const schema::Argument& result : call.op.schema().returns) {
-    if (!result.type.is_tensor_like() && !is_number(result.type)) throw GraphBreak(std::move(why));
+    if (!result.type.is_tensor_like() && !is_number(result.type)) refuse(std::move(why));
     lists += result.type.is_list() ? 1 : 0;
   }
-  if (lists > 1) throw GraphBreak(std::move(why));
+  if (lists > 1) refuse(std::move(why));
   std::vector<Tensor> results =
       act_on(std::move(why), given, [op = dispatch::OperatorRef(call.op), args](std::span<const Tensor> tensors) {
         dispatch::Values real;
@@ -718,8 +727,7 @@ std::vector<Tensor> Session::run_walk(const autograd::Walk& walk) {
     // One from outside that nothing has looked at so far.
     if (!found.defined() && at < tensors.size() && tensors[at].defined() && !tensors[at].is_fake())
       found = stand_in(tensors[at]);
-    if (!found.defined())
-      throw GraphBreak("backward() starts from, or asks for, a tensor that the capture does not know");
+    if (!found.defined()) refuse("backward() starts from, or asks for, a tensor that the capture does not know");
     return found;
   };
   std::vector<Tensor> given;

@@ -44,6 +44,11 @@ struct CallBetweenNeeded {
   std::string op, why;
 };
 
+// Thrown through a piece of the user's function that is recorded apart, where it would end the segment.
+struct NotApart {
+  std::string why;
+};
+
 // What is to become of an input's sizes, by its name. What does become of them is noted there.
 using InputPolicies = std::function<InputPolicy&(size_t input, const std::string& name, const Tensor& tensor)>;
 
@@ -118,6 +123,18 @@ class Session {
   // The same for what the function does besides computing. It is done to these very tensors: from here on the graph
   // takes them as inputs, and does not make them anew where they are views.
   std::vector<Tensor> effect(core::Effect effect);
+  // A piece of the function, as a graph of its own over what it was given and what it captured from outside.
+  struct Excerpt {
+    graph::Graph graph;
+    std::vector<Tensor> captured;  // its last inputs
+    std::vector<bool> needs_grad;  // by result
+  };
+  // Records what `body` does and takes it out of the graph again. Nothing, and `why`, if it cannot be a graph of its
+  // own: it would end the segment, writes to what is not its own, draws random numbers or sizes from data.
+  std::optional<Excerpt> record_apart(
+      std::span<const Tensor> given,
+      const std::function<std::vector<Tensor>(const std::function<bool(const Tensor&)>& is_from_outside)>& body,
+      std::string& why);
   // A walk of the autograd engine, on the real tensors.
   std::vector<Tensor> run_walk(const autograd::Walk& walk);
 
@@ -187,6 +204,7 @@ class Session {
                           bool watched = false);
   size_t hand_over(End end, size_t registers, size_t tensors, std::string why);
   void call_between(std::string why, dispatch::Call& call);
+  [[noreturn]] void refuse(std::string why) const;
   // Sees to it that nothing of this segment is computed from the tensor; of an earlier one it must not be.
   void separate(const Tensor& fake) const;
   void set_views_free(const Tensor& fake) const;
@@ -229,6 +247,7 @@ class Session {
   std::vector<Marked> marks_;
   std::set<size_t> returned_;                   // inputs that results show
   size_t next_number_ = 0, next_register_ = 0;  // in the frame
+  int apart_ = 0;                               // pieces that are being recorded apart, one in the other
   support::ThreadContext context_of_call_ = support::thread_context;
 };
 

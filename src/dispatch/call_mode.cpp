@@ -19,7 +19,7 @@ void CallMode::run(Call& call) {
     CallMode* mode;
     ~Restore() { innermost = mode; }
   } restore{mode};
-  innermost = mode->around_;
+  innermost = mode->options_.hides_others ? nullptr : mode->around_;
   mode->handler_(call, [&] {
     if (innermost) return run(call);
     std::optional<ExcludeKeys> parts;
@@ -47,7 +47,10 @@ CallMode::~CallMode() { innermost = around_; }
 
 bool CallMode::watches_walks() {
   for (const CallMode* mode = innermost; mode; mode = mode->around_)
-    if (!mode->options_.captures_walks) return true;
+    if (!mode->options_.captures_walks)
+      return true;
+    else if (mode->options_.hides_others)
+      return false;
   return false;
 }
 

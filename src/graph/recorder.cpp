@@ -2,6 +2,8 @@
 
 #include "support/origin.h"
 
+#include <algorithm>
+
 namespace tenon::graph {
 
 ValueId Recorder::add_input(const Tensor& tensor, std::string name, const Tensor& meta) {
@@ -17,7 +19,20 @@ ValueId Recorder::find(const Tensor& tensor) const {
   return found == ids_.end() ? kNoValue : found->second.second;
 }
 
-void Recorder::bind(const Tensor& tensor, ValueId id) { ids_[tensor.impl()] = {tensor, id}; }
+void Recorder::bind(const Tensor& tensor, ValueId id) {
+  if (journal) journal->push_back({tensor, find(tensor), id});
+  ids_[tensor.impl()] = {tensor, id};
+}
+
+void Recorder::undo(std::span<const Bound> bindings) {
+  for (auto entry = bindings.rbegin(); entry != bindings.rend(); ++entry) {
+    const bool is_input = std::find(graph_.inputs.begin(), graph_.inputs.end(), entry->after) != graph_.inputs.end();
+    if (entry->before != kNoValue)
+      ids_[entry->tensor.impl()] = {entry->tensor, entry->before};
+    else if (!is_input)
+      ids_.erase(entry->tensor.impl());
+  }
+}
 
 void Recorder::each_tensor(const std::function<void(const Tensor&, ValueId)>& visit) const {
   for (const auto& [impl, entry] : ids_) visit(entry.first, entry.second);

@@ -1,5 +1,6 @@
 #include "uniform.h"
 
+#include <tenon/control/scan.h>
 #include <tenon/generated/ops.h>
 #include <tenon/nn/recurrent.h>
 
@@ -76,14 +77,13 @@ std::tuple<Tensor, std::vector<Tensor>> RecurrentLayer::run_direction(const Dire
                                                                       const Step& step) const {
   // What the input says to the gates, for all steps at once.
   Tensor from_input = linear(sequence, direction.weight_ih.get(), given(direction.bias_ih));
-  auto steps = int64_t(sequence.size(0));
-  std::vector<Tensor> outputs(static_cast<size_t>(steps));
-  for (int64_t at = 0; at < steps; ++at) {
-    int64_t time = reverse ? steps - 1 - at : at;
-    states = step(from_input.select(0, time), states, direction);
-    outputs[static_cast<size_t>(time)] = states[0];
-  }
-  return {stack(outputs, 0), states};
+  auto one_step = [&](const std::vector<Tensor>& before, const Tensor& x) {
+    std::vector<Tensor> after = step(x, before, direction);
+    Tensor output = after[0];
+    return std::pair(std::move(after), std::move(output));
+  };
+  auto [last, outputs] = scan(one_step, states, from_input, {.reverse = reverse});
+  return {outputs, last};
 }
 
 std::tuple<Tensor, std::vector<Tensor>> RecurrentLayer::run_sequence(const Tensor& input,

@@ -9,7 +9,7 @@
 //     }
 //     static std::vector<Tensor> backward(AutogradContext* ctx, std::vector<Tensor> grads) {
 //       if (!ctx->needs_input_grad(0)) return {Tensor()};
-//       Tensor base = ctx->saved_tensors()[0];
+//       Tensor base = ctx->saved_tensor(0);
 //       return {grads[0] * base * base * ctx->saved_data["factor"].real()};
 //     }
 //   };
@@ -111,6 +111,8 @@ class AutogradContext {
   void save_for_forward(std::vector<Tensor> tensors) { for_forward_ = std::move(tensors); }
   // What was saved for the one that asks.
   std::vector<Tensor> saved_tensors() const;
+  // One of them; the others may have been changed in place.
+  Tensor saved_tensor(size_t at) const;
   std::vector<Tensor> get_saved_variables() const { return saved_tensors(); }  // libtorch's name
   // Anything else. Tensors in here are kept as they are, unchecked.
   std::map<std::string, AnyValue> saved_data;

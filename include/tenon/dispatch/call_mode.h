@@ -25,6 +25,7 @@ class CallMode {
   struct Options {
     bool shows_parts = false;     // of an operator that is made of others, those are shown, too
     bool captures_walks = false;  // backward walks may be captured, and then show nothing
+    bool hides_others = false;    // those around it see nothing while it lives
   };
   explicit CallMode(Handler handler) : CallMode(std::move(handler), Options()) {}
   CallMode(Handler handler, Options options);

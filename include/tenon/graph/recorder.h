@@ -20,6 +20,14 @@ class Recorder {
   ValueId find(const Tensor& tensor) const;
   // Makes `tensor` stand for a value.
   void bind(const Tensor& tensor, ValueId id);
+  // While there is a journal, what tensors come to stand for is noted in it (a call that gives back what it was given
+  // gives that a second name), so that it can be undone: all but the inputs that were added.
+  struct Bound {
+    Tensor tensor;
+    ValueId before = kNoValue, after = kNoValue;
+  };
+  std::vector<Bound>* journal = nullptr;
+  void undo(std::span<const Bound> journal);
   // Every tensor that stands for a value.
   void each_tensor(const std::function<void(const Tensor&, ValueId)>& visit) const;
   // What to do with a tensor that the graph does not know: return its value (a new input), or throw.

@@ -160,6 +160,19 @@ TEST(DynamicShapesTutorial, breaks) {
   EXPECT_EQ(training.explain().breaks.size(), 2u);
 }
 
+TEST(DynamicShapesTutorial, loops_over_a_size) {
+  auto decayed = [](Tensor xs) {
+    auto step = [](Tensor sum, Tensor x) {
+      Tensor next = sum * 0.9 + x;
+      return std::pair(next, next);
+    };
+    return scan(step, zeros({3}), xs).second;
+  };
+  auto compiled = compile(decayed);
+  for (int64_t steps : {5, 7, 40}) EXPECT_TRUE(same_bits(compiled(ones({steps, 3})), decayed(ones({steps, 3}))));
+  EXPECT_EQ(compiled.compile_count(), 2);
+}
+
 TEST(DynamicShapesTutorial, what_is_kept_aside) {
   Tensor kept;
   auto leaks = compile([&](Tensor x) {
