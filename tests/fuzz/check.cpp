@@ -17,7 +17,7 @@ int traits_of(const Program& program) {
   int traits = 0;
   each_statement(program.statements, [&](const Statement& statement) {
     if (statement.kind == Kind::Operation) traits |= operations()[statement.operation].traits;
-    if (statement.kind == Kind::Grad) traits |= kInexact;
+    if (statement.kind == Kind::Grad || statement.kind == Kind::Loop) traits |= kInexact;
   });
   return traits;
 }

@@ -33,6 +33,7 @@ const std::vector<FeatureRow>& features() {
       {Feature::Verify, "verify", 20, "captures are verified (TENON_VERIFY_CAPTURE)"},
       {Feature::Pieces, "pieces", 8, "lists of views of one tensor (unbind, split), written and differentiated"},
       {Feature::Formulas, "formulas", 6, "Functions whose backward reads what it was not given, or values"},
+      {Feature::Loops, "loops", 8, "scans over what is there, with bodies of any statements"},
       {Feature::ZeroGradients, "zero_gradients", 0, "a gradient of zeros in eager is one in compiled code, not none"},
       {Feature::KeptInputs, "kept_inputs", 0, "an input written later stops backward only where it does in eager"},
       {Feature::Walks, "walks", 0, "eager with captured backward walks, twice, is eager"},
@@ -42,18 +43,26 @@ const std::vector<FeatureRow>& features() {
 
 namespace {
 
-std::array<bool, static_cast<size_t>(Feature::Count)> switches() {
-  std::array<bool, static_cast<size_t>(Feature::Count)> on{};
+enum class Switch : uint8_t { Off, On, Always };
+
+std::array<Switch, static_cast<size_t>(Feature::Count)> switches() {
+  std::array<Switch, static_cast<size_t>(Feature::Count)> on{};
   const char* text = std::getenv("TENON_FUZZ_FEATURES");
   std::string given = text ? text : "";
-  for (const FeatureRow& row : features()) on[static_cast<size_t>(row.feature)] = given.empty() || given == "all";
+  for (const FeatureRow& row : features())
+    on[static_cast<size_t>(row.feature)] = given.empty() || given == "all" ? Switch::On : Switch::Off;
   if (given.empty() || given == "all" || given == "none") return on;
   for (size_t at = 0; at <= given.size();) {
     size_t end = std::min(given.find(',', at), given.size());
     std::string name = given.substr(at, end - at);
+    const bool always = name.ends_with('!');
+    if (always) name.pop_back();
     bool known = false;
     for (const FeatureRow& row : features())
-      if (row.name == name) known = on[static_cast<size_t>(row.feature)] = true;
+      if (row.name == name) {
+        known = true;
+        on[static_cast<size_t>(row.feature)] = always ? Switch::Always : Switch::On;
+      }
     TENON_CHECK(known, "TENON_FUZZ_FEATURES: expected all, none or names of features.cpp, got '{}'", name);
     at = end + 1;
   }
@@ -62,9 +71,12 @@ std::array<bool, static_cast<size_t>(Feature::Count)> switches() {
 
 }  // namespace
 
-bool enabled(Feature feature) {
+static Switch switch_of(Feature feature) {
   static const auto on = switches();
   return on[static_cast<size_t>(feature)];
 }
+
+bool enabled(Feature feature) { return switch_of(feature) != Switch::Off; }
+bool in_every_program(Feature feature) { return switch_of(feature) == Switch::Always; }
 
 }  // namespace tenon::fuzz

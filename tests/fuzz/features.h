@@ -1,6 +1,6 @@
 // What programs may contain beyond pure statements. A feature that is off is left out of every program; a program is
 // the same for a seed whatever else is on. TENON_FUZZ_FEATURES=all or a list of names takes the place of the table's
-// column.
+// column; one with an exclamation mark ("loops!") is in every program.
 #pragma once
 
 #include <string_view>
@@ -32,6 +32,7 @@ enum class Feature : uint8_t {
   Verify,
   Pieces,
   Formulas,
+  Loops,
   // Not parts of programs, but what is looked at.
   ZeroGradients,
   KeptInputs,
@@ -49,5 +50,6 @@ struct FeatureRow {
 const std::vector<FeatureRow>& features();
 // Unless the environment (TENON_FUZZ_FEATURES) says otherwise.
 bool enabled(Feature feature);
+bool in_every_program(Feature feature);
 
 }  // namespace tenon::fuzz

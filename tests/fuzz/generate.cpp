@@ -24,7 +24,8 @@ class Maker {
       uint64_t hash = draw;
       for (char letter : row.name) hash = (hash ^ static_cast<unsigned char>(letter)) * 1099511628211ull;
       used_[static_cast<size_t>(row.feature)] =
-          std::mt19937_64(hash)() % 100 < static_cast<uint64_t>(row.percent) && enabled(row.feature);
+          (std::mt19937_64(hash)() % 100 < static_cast<uint64_t>(row.percent) && enabled(row.feature)) ||
+          in_every_program(row.feature);
     }
   }
 
@@ -232,6 +233,7 @@ class Maker {
       statement.results = {new_value(inexact_[static_cast<size_t>(statement.operands[0])])};
       return value(statement.operands[0]).is_floating_point();
     }
+    if (used(Feature::Loops) && depth < 2 && comes(Feature::Loops, 4)) return draw_loop(statement, visible, depth);
     if (comes(Feature::Custom, 3)) return draw_custom(statement, visible);
     if (depth < 2 && comes(Feature::Inner, 8)) return draw_inner(statement, visible, depth);
     return draw_operation(statement, visible);
@@ -349,6 +351,34 @@ class Maker {
       statement.results.push_back(result);
     }
     return true;
+  }
+
+  // A loop: what it carries stays as it is, and its steps are those of another tensor.
+  bool draw_loop(Statement& statement, const std::vector<int>& visible, int depth) {
+    statement.kind = Kind::Loop;
+    statement.n = static_cast<int64_t>(below(2));
+    for (size_t at = 0; at < 3; ++at) statement.operands.push_back(pick(visible));
+    const Tensor carry = value(statement.operands[0]), over = value(statement.operands[1]);
+    if (pointwise_ || !carry.is_floating_point() || over.dim() == 0 || over.size(0).plain() == 0) return false;
+    const Tensor given[] = {carry * 1, over.select(0, 0), value(statement.operands[2])};
+    std::vector<int> inside;
+    for (size_t at = 0; at < 3; ++at) {
+      statement.parameters.push_back(new_value(inexact_[static_cast<size_t>(statement.operands[at])]));
+      values_[static_cast<size_t>(statement.parameters.back())] = given[at];
+      inside.push_back(statement.parameters.back());
+    }
+    grow(statement.body, inside, 1 + below(3), depth + 1);
+    if (statement.body.empty()) return false;
+    for (size_t at = 0; at < 2; ++at) {
+      statement.returns.push_back(pick(inside));
+      statement.results.push_back(new_value(true));
+    }
+    try {
+      machine_->run(statement, values_);
+    } catch (const Error&) {
+      return false;
+    }
+    return value(statement.results[1]).numel().plain() <= 20000;
   }
 
   // A change in place reaches whatever shares the memory, in another call perhaps all of it.

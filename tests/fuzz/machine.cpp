@@ -1,6 +1,7 @@
 #include "fuzz/machine.h"
 
 #include "fuzz/grammar.h"
+#include "fuzz/loops.h"
 
 #include <tenon/tenon.h>
 
@@ -122,6 +123,13 @@ void Machine::run(const Statement& statement, std::vector<Tensor>& values) {
       break;
     }
     case Kind::Formula: set(0, outside_formula(operand(0), statement.n)); break;
+    case Kind::Loop: {
+      const std::vector<Tensor> operands{operand(0), operand(1), operand(2)};
+      std::vector<Tensor> results = run_loop(
+          [&](const std::vector<Tensor>& given) { return call_inner(statement, given); }, operands, statement.n != 0);
+      for (size_t at = 0; at < statement.results.size(); ++at) set(at, results[at]);
+      break;
+    }
     case Kind::Inner: {
       std::vector<Tensor> operands;
       for (size_t at = 0; at < statement.operands.size(); ++at) operands.push_back(operand(at));

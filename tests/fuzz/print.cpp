@@ -158,10 +158,16 @@ class Printer {
         return line(depth,
                     fmt::format("{}v{} = outside_formula({}, {});", declare, statement.results[0], x, statement.n));
       case Kind::Inner: return print_inner(statement, depth, declare);
+      case Kind::Loop: {
+        print_body(statement, depth);
+        return print_list(statement, depth, declare,
+                          fmt::format("run_loop(body{}, {{{}}}, {})", statement.parameters[0],
+                                      names(statement.operands), statement.n != 0));
+      }
     }
   }
 
-  void print_inner(const Statement& statement, int depth, const std::string& declare) {
+  void print_body(const Statement& statement, int depth) {
     int id = statement.parameters[0];
     line(depth, fmt::format("auto body{} = [](const std::vector<Tensor>& in) -> std::vector<Tensor> {{", id));
     for (size_t at = 0; at < statement.parameters.size(); ++at)
@@ -169,6 +175,11 @@ class Printer {
     print_block(statement.body, depth + 1, "Tensor ");
     line(depth + 1, fmt::format("return {{{}}};", names(statement.returns)));
     line(depth, "};");
+  }
+
+  void print_inner(const Statement& statement, int depth, const std::string& declare) {
+    print_body(statement, depth);
+    int id = statement.parameters[0];
     std::string backend = finding_.options.substr(std::min(finding_.options.find(".backend"), finding_.options.size()));
     line(depth, statement.n == 0 ? fmt::format("static auto inner{} = compile(body{}, {{{}}});", id, id,
                                                backend.substr(0, backend.find(',')))

@@ -6,6 +6,7 @@
 
 #include "fuzz/custom_operators.h"
 #include "fuzz/formulas.h"
+#include "fuzz/loops.h"
 
 #include <fmt/format.h>
 

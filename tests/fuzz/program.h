@@ -11,7 +11,7 @@
 //   grammar.h    the table of operations, and the views that sources are
 //   generate.cpp random_program
 //   world.h      the tensors outside of the function
-//   machine.h    runs statements
+//   machine.h    runs statements; loops.h: those that are loops
 //   observe.h    what a run leaves to see, and comparing that
 //   check.cpp    runs a program on every backend
 //   print.cpp    a program as a C++ program; print_python.cpp: as a PyTorch program
@@ -72,6 +72,7 @@ enum class Kind : uint8_t {
   Custom,        // results = custom operator `operation` of the program
   Formula,       // results[0] = outside_formula(operands[0], n), of formulas.h
   Inner,         // results = inner(operands): a compiled (n = 0) or disabled (n = 1) function
+  Loop,          // results = run_loop(body, operands, reverse = n), of loops.h
 };
 
 struct Statement {
@@ -80,7 +81,7 @@ struct Statement {
   std::vector<int> operands, results;
   int64_t n = 0;  // a dimension, or as the kind says
   std::vector<Statement> body = {};
-  std::vector<int> parameters = {}, returns = {};  // Inner: what operands are called inside, and what it gives
+  std::vector<int> parameters = {}, returns = {};  // Inner, Loop: what operands are called inside, and what it gives
 };
 
 // What the user does after a call: in-place operations on what is in reach, then backward.
