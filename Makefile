@@ -46,8 +46,8 @@ parity:  ## calls that PyTorch's own samples make, replayed, eager and compiled;
 	$(if $(TENON_PEER_PYTHON),,$(error make parity needs TENON_PEER_PYTHON: a Python with PyTorch 2.13 and expecttest))
 	$(call build,release,build,parity)
 	@$(TENON_PEER_PYTHON) tools/parity/record.py --out build/parity_calls --seed $(or $(SEED),1) --most $(or $(MOST),60)
-	@build/parity build/parity_calls --compiled > build/parity_compiled.txt
-	@build/parity build/parity_calls
+	@build/parity build/parity_calls --compiled --known tools/parity/known.txt > build/parity_compiled.txt
+	@build/parity build/parity_calls --known tools/parity/known.txt
 	@echo "compiled: $$(tail -n 1 build/parity_compiled.txt) (build/parity_compiled.txt)"
 
 debug:  ## the tests without optimisation, in build/debug

@@ -109,6 +109,18 @@ class Parity(unittest.TestCase):
         self.assertEqual(lines[-1], "parity: overloads 3/3, calls right 4/6, operators wholly right 1/3, "
                          "gradients right 0/0")
 
+    def test_reasons(self):
+        calls = Recorded()
+        x = calls.tensor(1, 2)
+        calls.call("aten::neg", [x], [calls.tensor(1, 2)])
+        calls.call("aten::abs", [x], [x])
+        with tempfile.NamedTemporaryFile("w", suffix=".txt") as known:
+            known.write("# of this test\naten::neg: it is negative here\naten::abs: none\n")
+            known.flush()
+            lines = self.replay(calls, "--known", known.name)
+        self.assertIn("    known: it is negative here", lines)
+        self.assertIn("aten::abs: known to differ, and does not", lines)
+
     def test_words_that_are_off(self):
         done = subprocess.run([PROGRAM], capture_output=True, text=True, check=False)
         self.assertEqual((done.returncode, done.stderr.split()[0]), (2, "usage:"))

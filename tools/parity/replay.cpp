@@ -1,11 +1,12 @@
 // Replays calls of ATen that tools/parity/record.py wrote down, and compares what comes of them with PyTorch.
 //
-//   parity FOLDER [--compiled] [--only WORD] [--most N]
+//   parity FOLDER [--compiled] [--only WORD] [--most N] [--known FILE]
 //
 // Of each call: whether it raises, dtypes, sizes, strides and values of its results, and of the arguments that it
 // writes to; of a call with gradients those, in values, dtypes and sizes. `--compiled`: through compile() with symbolic
 // sizes instead of eagerly. `--only`: operators whose name has the word. `--most`: how many differences of an operator
-// are shown (2). Calls run in a child process, so that one that ends it is a difference, and the others go on.
+// are shown (2). `--known`: reasons for them, `operator: reason` a line; those of operators that do not differ any more
+// are listed, too. Calls run in a child process, so that one that ends it is a difference, and the others go on.
 #include <tenon/dispatch/packet.h>
 #include <tenon/tenon.h>
 
@@ -393,7 +394,7 @@ struct Tally {
 }
 
 int main(int argc, char** argv) {
-  std::string folder, only;
+  std::string folder, only, known_file;
   bool compiled = false;
   int64_t most = 2;
   for (int at = 1; at < argc; ++at) {
@@ -402,6 +403,8 @@ int main(int argc, char** argv) {
       compiled = true;
     else if (word == "--only" && at + 1 < argc)
       only = argv[++at];
+    else if (word == "--known" && at + 1 < argc)
+      known_file = argv[++at];
     else if (word == "--most" && at + 1 < argc)
       most = std::atoll(argv[++at]);
     else if (folder.empty() && word[0] != '-')
@@ -410,7 +413,7 @@ int main(int argc, char** argv) {
       folder.clear(), at = argc;
   }
   if (folder.empty()) {
-    fmt::print(stderr, "usage: parity FOLDER [--compiled] [--only WORD] [--most N]\n");
+    fmt::print(stderr, "usage: parity FOLDER [--compiled] [--only WORD] [--most N] [--known FILE]\n");
     return 2;
   }
   const Data data(folder + "/data.bin");
@@ -460,6 +463,11 @@ int main(int argc, char** argv) {
     if (done < lines.size())
       note(WIFSIGNALED(status) ? fmt::format("ends the process by signal {}", WTERMSIG(status)) : "ends the process");
   }
+  std::map<std::string, std::string> known;
+  std::ifstream reasons(known_file);
+  for (std::string line; std::getline(reasons, line);)
+    if (const size_t colon = line.find(": "); !line.starts_with('#') && colon != line.npos)
+      known[line.substr(0, colon)] = line.substr(colon + 2);
   int64_t exist = 0, right = 0, calls = 0, whole = 0, overloads = 0, gradients_right = 0, gradients = 0;
   for (const auto& [name, tally] : tallies) {
     const bool is_there = tally.missing == 0, is_called = tally.right + tally.wrong + tally.missing > 0;
@@ -474,8 +482,14 @@ int main(int argc, char** argv) {
     if (tally.gradients_wrong > 0)
       fmt::print("{}: {} of {} gradients wrong\n", name, tally.gradients_wrong,
                  tally.gradients_right + tally.gradients_wrong);
+    if (const auto found = known.find(name); found != known.end() && tally.wrong + tally.gradients_wrong > 0)
+      fmt::print("    known: {}\n", found->second);
     for (const std::string& text : shown[name]) fmt::print("    {}\n", text);
   }
+  for (const auto& [name, reason] : known)
+    if (const auto found = tallies.find(name);
+        found != tallies.end() && found->second.wrong + found->second.gradients_wrong == 0)
+      fmt::print("{}: known to differ, and does not\n", name);
   for (const auto& [name, tally] : tallies)
     if (tally.missing > 0) fmt::print("{}: missing ({} calls)\n", name, tally.missing);
   fmt::print("parity: overloads {}/{}, calls right {}/{}, operators wholly right {}/{}, gradients right {}/{}\n", exist,
