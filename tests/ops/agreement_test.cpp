@@ -129,6 +129,13 @@ TEST(Agreement, bytes_are_resampled_as_bytes) {
   EXPECT_TRUE(equal(smaller, tensor({72}).to(kUInt8).view({1, 1, 1, 1}))) << smaller.str();
 }
 
+TEST(Agreement, vectors_are_stretched_before_their_cosine_is_taken) {
+  Tensor x = randn({1, 2, 3}), y = randn({2, 1, 3});
+  Tensor whole_x = expand(x, {2, 2, 3}), whole_y = expand(y, {2, 2, 3});
+  Tensor expected = (whole_x * whole_y).sum(1) / ((whole_x * whole_x).sum(1) * (whole_y * whole_y).sum(1)).sqrt();
+  expect_close(by_name("aten::cosine_similarity", {Value(x), Value(y), Value(-2)})[0], expected);
+}
+
 TEST(Agreement, results_lie_as_their_inputs_do) {
   auto strides = [](const Tensor& tensor) {
     return std::vector<int64_t>(tensor.strides().begin(), tensor.strides().end());

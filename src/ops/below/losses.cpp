@@ -108,10 +108,13 @@ Tensor poisson(const Tensor& a, const Tensor& b, bool log_input, bool full_loss,
 // The length of what lies between two vectors along `dim`.
 Tensor cosine(const Tensor& a, const Tensor& b, int64_t dim, double eps) {
   const Pair p(a, b, kNone, "cosine_similarity");
-  Tensor first = linalg_vector_norm(p.self, 2, OptionalInts(Ints{dim}), true),
-         second = linalg_vector_norm(p.target, 2, OptionalInts(Ints{dim}), true);
-  return sum((p.self / clamp_min(first, eps)) * (p.target / clamp_min(second, eps)), OptionalInts(Ints{dim}))
-      .to(p.dtype);
+  // As long as they are once both are stretched, also along `dim`.
+  const SymInts shapes[] = {p.self.sym_sizes(), p.target.sym_sizes()};
+  const SymInts sizes = broadcast(shapes, "cosine_similarity");
+  Tensor x = expand(p.self, sizes), y = expand(p.target, sizes);
+  Tensor first = linalg_vector_norm(x, 2, OptionalInts(Ints{dim}), true),
+         second = linalg_vector_norm(y, 2, OptionalInts(Ints{dim}), true);
+  return sum((x / clamp_min(first, eps)) * (y / clamp_min(second, eps)), OptionalInts(Ints{dim})).to(p.dtype);
 }
 
 Tensor distance(const Tensor& a, const Tensor& b, double order, double eps, bool keepdim) {
