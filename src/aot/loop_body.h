@@ -93,7 +93,13 @@ class LoopBody : public std::enable_shared_from_this<LoopBody> {
   Step step_once(const graph::Graph& body, const std::vector<bool>& wanted, Differentiated& made) const;
   Step step_again(const graph::Graph& body, const std::vector<bool>& wanted, Differentiated& made) const;
   std::vector<Tensor> walk_back(const Wanted& wanted, const Differentiated& parts, autograd::AutogradContext& context,
-                                const std::vector<Tensor>& gradients);
+                                std::vector<Tensor> gradients);
+  // By input: whether a gradient of one of these results comes to it, by way of any number of steps. In eager, what is
+  // not reached has no gradient; the loop back would give it zeros.
+  std::vector<bool> reached(const std::vector<bool>& wanted, const std::vector<bool>& given, const SymInts& numbers);
+  // The same within a step, by result.
+  using Reach = std::vector<std::vector<bool>>;
+  Reach step_reach(const std::vector<bool>& wanted, const SymInts& numbers) const;
   // The values of the symbols as far as they are known here: of symbolic numbers their hints.
   static std::vector<int64_t> hints(const SymInts& numbers);
 
@@ -105,6 +111,7 @@ class LoopBody : public std::enable_shared_from_this<LoopBody> {
   Variants<GraphFunction> executables_;
   support::ForkSafe<std::mutex> mutex_;  // of the map
   std::map<Wanted, std::unique_ptr<Variants<Differentiated>>> orders_;
+  std::map<std::vector<bool>, Reach> reach_;  // by what is wanted
 };
 
 }  // namespace tenon::aot

@@ -169,12 +169,13 @@ struct StepBack {
   std::vector<ValueId> tangents, gradients;
 };
 thread_local bool records_step_back = false;
+struct RecordsStepBack {
+  bool before = std::exchange(records_step_back, true);
+  ~RecordsStepBack() { records_step_back = before; }
+};
 
 StepBack record_step_back(const Graph& body, const std::vector<bool>& wanted) {
-  struct Recording {
-    bool before = std::exchange(records_step_back, true);
-    ~Recording() { records_step_back = before; }
-  } inner_loops_too;
+  RecordsStepBack inner_loops_too;
   graph::Recorder recorder(body.env);
   // A result that its node has saved comes back as another tensor with the same memory.
   recorder.unknown = [&](const Tensor& tensor) {
@@ -461,9 +462,71 @@ std::shared_ptr<LoopBody::Differentiated> LoopBody::differentiated(const Wanted&
   return made;
 }
 
+LoopBody::Reach LoopBody::step_reach(const std::vector<bool>& wanted, const SymInts& numbers) const {
+  support::SwapContext apart(support::ThreadContext{});
+  RecordsStepBack inner_loops_too;
+  sym::EnvCopy copy(known_, hints(numbers), {});
+  const Graph body = graph::in_copy(graph_, copy);
+  fake::FakeMode fakes;
+  std::vector<Tensor> inputs, leaves;
+  std::vector<size_t> which;
+  for (size_t at = 0; at < body.inputs.size(); ++at) {
+    inputs.push_back(fake::like(body.meta(body.inputs[at])));
+    if (!wanted[at]) continue;
+    leaves.push_back(inputs.back().set_requires_grad(true));
+    which.push_back(at);
+  }
+  graph::InterpretOptions options;
+  options.seeds = false;
+  options.before_node = [](const graph::Node& node) { autograd::set_grad_enabled(node.grad_enabled); };
+  const std::vector<Value> results = graph::interpret(body, inputs, options);
+  autograd::set_grad_enabled(true);
+  Reach reach;
+  for (const Value& result : results) {
+    reach.emplace_back(inputs.size(), false);
+    if (!result.tensor().requires_grad()) continue;
+    const std::vector<Tensor> roots{result.tensor()}, starts{fake::like(result.tensor())};
+    const std::vector<Tensor> gradients = autograd::grad(roots, leaves, starts, true, false, true);
+    for (size_t at = 0; at < gradients.size(); ++at) reach.back()[which[at]] = gradients[at].defined();
+  }
+  return reach;
+}
+
+std::vector<bool> LoopBody::reached(const std::vector<bool>& wanted, const std::vector<bool>& given,
+                                    const SymInts& numbers) {
+  auto known = [&]() -> const Reach* {
+    std::lock_guard lock(mutex_);
+    auto found = reach_.find(wanted);
+    return found == reach_.end() ? nullptr : &found->second;
+  };
+  const Reach* step = known();
+  if (!step) {
+    Reach made = step_reach(wanted, numbers);
+    std::lock_guard lock(mutex_);
+    step = &reach_.emplace(wanted, std::move(made)).first->second;
+  }
+  // From a result to what its step was given; from a carry on to the step before.
+  std::vector<bool> reached(graph_.inputs.size(), false), seen(given.size(), false);
+  std::vector<size_t> waiting;
+  for (size_t at = 0; at < given.size(); ++at)
+    if (given[at]) waiting.push_back(at);
+  while (!waiting.empty()) {
+    const size_t result = waiting.back();
+    waiting.pop_back();
+    if (seen[result]) continue;
+    seen[result] = true;
+    for (size_t input = 0; input < reached.size(); ++input) {
+      if (!(*step)[result][input]) continue;
+      reached[input] = true;
+      if (input < shape_.carried) waiting.push_back(input);
+    }
+  }
+  return reached;
+}
+
 // The gradients of [carry, xs, captured]. Saved: what forward stacked, then these themselves.
 std::vector<Tensor> LoopBody::walk_back(const Wanted& wanted, const Differentiated& first,
-                                        autograd::AutogradContext& context, const std::vector<Tensor>& gradients) {
+                                        autograd::AutogradContext& context, std::vector<Tensor> gradients) {
   using From = Differentiated::Kept::From;
   const size_t sliced = shape_.sliced;
   size_t stacks = 0;
@@ -473,6 +536,16 @@ std::vector<Tensor> LoopBody::walk_back(const Wanted& wanted, const Differentiat
   for (const AnyValue& number : context.saved_data.at("numbers").list()) numbers.push_back(number.sym_int());
   const SymInt steps = context.saved_data.at("steps").sym_int();
   const bool reverse = context.saved_data.at("reverse").boolean();
+
+  std::vector<bool> came;
+  for (const Tensor& gradient : gradients) came.push_back(gradient.defined());
+  const bool all = std::find(came.begin(), came.end(), false) == came.end();
+  if (!all) {
+    const std::vector<Tensor> like = shapes(LoopCall({}, {}, {}, numbers, steps, reverse));
+    for (size_t at = 0; at < gradients.size(); ++at)
+      if (!came[at] && like[at].is_floating_point())
+        gradients[at] = zeros(like[at].sym_sizes(), TensorOptions(like[at].dtype(), like[at].device()));
+  }
 
   std::shared_ptr<Differentiated> again;
   std::vector<Tensor> stacked;
@@ -515,6 +588,11 @@ std::vector<Tensor> LoopBody::walk_back(const Wanted& wanted, const Differentiat
     if (parts.slot_has_gradient[slot]) given[static_cast<size_t>(parts.slots[slot])] = made[next];
   for (int32_t at : parts.summed) given[shape_.carried + sliced + static_cast<size_t>(at)] = made[next++];
   for (int32_t at : parts.sliced) given[shape_.carried + static_cast<size_t>(at)] = made[next++];
+  if (!all) {
+    const std::vector<bool> is_reached = reached(wanted.first, came, numbers);
+    for (size_t at = 0; at < given.size(); ++at)
+      if (!is_reached[at]) given[at] = Tensor();
+  }
   return given;
 }
 
@@ -575,6 +653,7 @@ std::vector<Tensor> LoopBody::run_recorded(const dispatch::Operator& op, const L
   for (size_t at = 0; at < results.size(); ++at)
     if (!shape_.needs_grad[at]) without.push_back(results[at]);
   context.mark_non_differentiable(std::move(without));
+  context.set_materialize_grads(false);
   node->finish(arguments, results);
   return results;
 }

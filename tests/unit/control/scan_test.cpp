@@ -322,6 +322,38 @@ TEST(Scan, StepsThatChangeWhatIsAroundThem) {
   check(turns_off);
 }
 
+// What no gradient comes to has none, rather than zeros: a result that is not used, an input that it alone came from.
+TEST(Scan, WhatIsNotReachedHasNoGradient) {
+  for (const char* backend : kBackends) {
+    Tensor weight = leaf({3}, 1), other = leaf({3}, 2);
+    using Carry = std::pair<Tensor, Tensor>;
+    auto run = [&](const Tensor& a, const Tensor& b, const Tensor& xs) {
+      auto step = [&](const Carry& carry, const Tensor& x) {
+        Tensor first = carry.first * weight, second = carry.second + x * other;
+        return std::pair(Carry{first, second}, std::vector<Tensor>{first.sin(), second.sin(), x * 2});
+      };
+      auto [last, kept] = scan(step, Carry{a, b}, xs);
+      return std::vector<Tensor>{last.first, last.second, kept[0], kept[1], kept[2]};
+    };
+    auto compiled = compile(run, {.backend = backend});
+    for (size_t result = 0; result < 5; ++result) {
+      Tensor a = leaf({3}, 3), b = leaf({3}, 4), xs = leaf({4, 3}, 5);
+      std::vector<Tensor> wanted{a, b, xs, weight, other};
+      auto gradients = [&](const auto& function) {
+        std::vector<Tensor> roots{function(a, b, xs)[result].sum()};
+        return autograd::grad(roots, wanted, {}, false, false, true);
+      };
+      std::vector<Tensor> eager = gradients(run), made = gradients(compiled);
+      for (size_t at = 0; at < wanted.size(); ++at) {
+        ASSERT_EQ(made[at].defined(), eager[at].defined()) << backend << ' ' << result << ' ' << at;
+        if (made[at].defined()) {
+          EXPECT_LT(difference(made[at], eager[at]), 1e-13) << backend;
+        }
+      }
+    }
+  }
+}
+
 // What is made for two bodies that differ in a constant alone is not the same.
 TEST(Scan, BodiesAreToldApart) {
   auto run = [](double factor, const Tensor& xs) {
