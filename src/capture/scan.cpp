@@ -53,7 +53,14 @@ class ScanCapture {
   std::optional<std::vector<Tensor>> run() {
     // What is carried requires grad once anything that it was computed from does, and lies as what it was computed
     // from: found out step by step, as the loop itself would.
-    const std::optional<int64_t> steps = loop_.steps.maybe_constant();
+    std::optional<int64_t> steps = loop_.steps.maybe_constant();
+    // None and one are other loops: a carry that is given back as it was, or that has changed once. Where only data can
+    // tell, and something hangs on it, they are asked.
+    bool is_open = false;
+    if (!steps) {
+      is_open = !loop_.steps.env()->hint(loop_.steps.expr());
+      if (!is_open && !bool(loop_.steps >= 2)) steps = int64_t(loop_.steps);
+    }
     for (const std::vector<Tensor>& list : {carry_, xs_})
       for (const Tensor& tensor : list)
         if (aot::is_expanded(tensor)) return refuse("it is given a tensor whose elements share memory");
@@ -72,6 +79,12 @@ class ScanCapture {
         needs_grad_[at] = needs_grad;
         layouts_[at] = std::move(layout);
       }
+      const std::vector<bool>& grads = excerpt->needs_grad;
+      if (is_open && (changed || std::find(grads.begin(), grads.end(), true) != grads.end())) {
+        control::detail::ScanLoop known = loop_;
+        known.steps = int64_t(loop_.steps);
+        return ScanCapture(session_, known, body_).run();
+      }
       if (step > kMostTries) return refuse("what it carries lies in another way at every step");
       if (!changed || (steps && step + 1 >= *steps)) return call(std::move(*excerpt));
     }
@@ -79,6 +92,8 @@ class ScanCapture {
 
  private:
   std::optional<std::vector<Tensor>> refuse(const std::string& why) const {
+    TENON_CHECK(loop_.steps.maybe_constant() != 0,
+                "[scan] expected a body that can be captured, for a compiled loop without steps: {}", why);
     TENON_LOG(Breaks, "a scan is written out, step by step: {}", why);
     return std::nullopt;
   }

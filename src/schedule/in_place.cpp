@@ -199,6 +199,14 @@ class Updater {
   }
 
   // Which values are stored as they are, which are copied, and what is read again.
+  // A value that goes to several places lies in none of them, from where it would be read as it lies by itself.
+  bool is_written_once(ValueId value) const {
+    int writes = 0;
+    for (const Update& update : result_.updates)
+      for (const Write& write : update.writes) writes += write.value == value;
+    return writes == 1;
+  }
+
   Decision finish(const Update& planned) {
     const Graph& graph = result_.graph;
     const std::vector<std::vector<int32_t>> users = graph::users_of(graph);
@@ -216,7 +224,7 @@ class Updater {
     for (Write& write : update.writes) {
       const bool is_result = write.value == planned.result;
       const bool alone = users[static_cast<size_t>(write.value)].empty();
-      if (is_computed_in_loops(finder.producer(write.value)) && (alone || is_result) &&
+      if (is_computed_in_loops(finder.producer(write.value)) && (alone || is_result) && is_written_once(write.value) &&
           taken_.insert(write.value).second)
         continue;
       if (is_result && is_read) return Decision::forbid("a library computes it, or another input becomes the same");

@@ -354,6 +354,30 @@ TEST(Scan, WhatIsNotReachedHasNoGradient) {
   }
 }
 
+// Where data say how many steps there are, there may be none.
+TEST(Scan, StepsThatDataTell) {
+  auto run = [](const Tensor& x, const Tensor& start) {
+    auto add = [](const Tensor& sum, const Tensor& each) { return std::pair(sum + each * 2, sum * each); };
+    auto [last, all] = scan(add, start, x.masked_select(x > 0));
+    return std::vector<Tensor>{last, all};
+  };
+  for (const char* backend : kBackends) {
+    auto compiled = compile(run, {.dynamic = Dynamic::On,
+                                  .backend = backend,
+                                  .capture_scalar_outputs = true,
+                                  .capture_dynamic_output_shape_ops = true});
+    for (bool requires_grad : {false, true})
+      for (double shift : {0.0, 9.0, -9.0, 0.5}) {
+        Tensor x = (leaf({6}, 1).detach() + shift).set_requires_grad(requires_grad), start = ones({}, kFloat64);
+        std::vector<Tensor> eager = run(x, start), made = compiled(x, start);
+        for (size_t at = 0; at < 2; ++at) {
+          EXPECT_TRUE(same_bits(made[at], eager[at])) << backend << ' ' << shift;
+          EXPECT_EQ(made[at].requires_grad(), eager[at].requires_grad()) << backend << ' ' << shift;
+        }
+      }
+  }
+}
+
 // What is made for two bodies that differ in a constant alone is not the same.
 TEST(Scan, BodiesAreToldApart) {
   auto run = [](double factor, const Tensor& xs) {

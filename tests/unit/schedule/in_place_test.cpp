@@ -322,6 +322,31 @@ TEST(InPlace, refused_where_a_check_may_fail) {
   EXPECT_TRUE(same_bits(x, counted(3, 5)));
 }
 
+// A value that is written to several places, of one input or of two, is read from where it lies by itself.
+TEST(InPlace, one_value_at_several_places) {
+  auto onto_itself = [](Tensor x) {
+    Tensor part = x.slice(1, 1).fill_(0.25).unsqueeze(2);
+    part.copy_(part);
+    return ones({1});
+  };
+  auto to_both = [](Tensor x, Tensor y, Tensor z) {
+    Tensor value = z * 2;
+    x.copy_(value);
+    y.copy_(value);
+    return ones({1});
+  };
+  for (Dynamic dynamic : {Dynamic::On, Dynamic::Off}) {
+    Tensor expected = counted(3, 4), x = counted(3, 4);
+    onto_itself(expected);
+    compile(onto_itself, {.dynamic = dynamic})(x);
+    EXPECT_TRUE(same_bits(x, expected));
+    Tensor a = zeros({4, 3}), b = zeros({3, 4}), z = counted(3, 4);
+    compile(to_both, {.dynamic = dynamic})(a.t(), b, z);
+    EXPECT_TRUE(same_bits(a.t().contiguous(), z * 2));
+    EXPECT_TRUE(same_bits(b, z * 2));
+  }
+}
+
 TEST(InPlace, not_what_backward_needs) {
   auto body = [](Tensor x, Tensor w) {
     Tensor y = (x * w).sum();
