@@ -125,7 +125,7 @@ class ScanCapture {
           }
           return made;
         },
-        why);
+        why, loop_.steps.maybe_constant() != 0);
   }
 
   std::vector<Tensor> nothing_kept(const Session::Excerpt& excerpt) const {
@@ -181,7 +181,11 @@ class ScanCapture {
 std::optional<std::vector<Tensor>> capture_scan(const control::detail::ScanLoop& loop, control::detail::ScanBody body) {
   Session* session = Session::current();
   if (!session) return std::nullopt;
-  return ScanCapture(*session, loop, body).run();
+  if (auto captured = ScanCapture(*session, loop, body).run()) return captured;
+  // What is written out has as many steps as there are; without any, only what is kept has to be known.
+  control::detail::ScanLoop known = loop;
+  known.steps = int64_t(loop.steps);
+  return known.steps.plain() == 0 ? ScanCapture(*session, known, body).run() : std::nullopt;
 }
 
 [[maybe_unused]] const bool registered = [] {

@@ -130,11 +130,12 @@ class Session {
     std::vector<bool> needs_grad;  // by result
   };
   // Records what `body` does and takes it out of the graph again. Nothing, and `why`, if it cannot be a graph of its
-  // own: it would end the segment, writes to what is not its own, draws random numbers or sizes from data.
+  // own: it would end the segment, writes to what is not its own, draws random numbers or sizes from data. Of one that
+  // is not repeated, only what its results are like is of interest.
   std::optional<Excerpt> record_apart(
       std::span<const Tensor> given,
       const std::function<std::vector<Tensor>(const std::function<bool(const Tensor&)>& is_from_outside)>& body,
-      std::string& why);
+      std::string& why, bool is_repeated = true);
   // A walk of the autograd engine, on the real tensors.
   std::vector<Tensor> run_walk(const autograd::Walk& walk);
 

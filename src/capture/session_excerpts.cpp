@@ -26,7 +26,7 @@ std::string cannot_be_repeated(const graph::Node& node) {
 std::optional<Session::Excerpt> Session::record_apart(
     std::span<const Tensor> given,
     const std::function<std::vector<Tensor>(const std::function<bool(const Tensor&)>& is_from_outside)>& body,
-    std::string& why) {
+    std::string& why, bool is_repeated) {
   graph::Graph& graph = recorder_->graph();
   const size_t first = graph.nodes.size(), first_call = calls_.size(), seeds = graph.seeds.size(), segment = segment_;
   std::unordered_set<const Storage*> written_before = std::exchange(written_, {});
@@ -92,7 +92,7 @@ std::optional<Session::Excerpt> Session::record_apart(
   if (autograd::grad_enabled() != grad_mode) {
     autograd::set_grad_enabled(grad_mode);
     why = "it leaves another grad mode behind";
-    return std::nullopt;
+    if (is_repeated) return std::nullopt;
   }
   Excerpt excerpt;
   excerpt.graph.env = env_;
@@ -117,17 +117,17 @@ std::optional<Session::Excerpt> Session::record_apart(
   }
   for (size_t at = first; at < graph.nodes.size(); ++at) {
     why = cannot_be_repeated(graph.nodes[at]);
-    if (!why.empty()) return std::nullopt;
+    if (is_repeated && !why.empty()) return std::nullopt;
     graph::each_reference(graph.nodes[at], capture);
   }
   for (ValueId id : outputs) capture(id);
   for (const Tensor& tensor : excerpt.captured)
-    if (written_.contains(tensor.impl()->storage.get())) {
+    if (is_repeated && written_.contains(tensor.impl()->storage.get())) {
       why = fmt::format("it writes to a tensor from outside, {}", tensor.description());
       return std::nullopt;
     }
   for (const Tensor& tensor : given)
-    if (written_.contains(tensor.impl()->storage.get())) {
+    if (is_repeated && written_.contains(tensor.impl()->storage.get())) {
       why = "it writes to what it was given";
       return std::nullopt;
     }
