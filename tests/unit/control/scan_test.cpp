@@ -44,6 +44,15 @@ Tensor leaf(const SymInts& sizes, uint64_t seed, Dtype dtype = kFloat64) {
   return (randn(sizes, TensorOptions(dtype)) * 0.5).set_requires_grad();
 }
 
+// The last carry and all that was kept, of a step that lives on.
+template <typename Step>
+auto looped(const Step& step) {
+  return [&step](const Tensor& start, const Tensor& xs) {
+    auto [last, all] = scan(step, start, xs);
+    return std::vector<Tensor>{last, all};
+  };
+}
+
 TEST(Scan, IsTheLoopThatOneWouldWrite) {
   Cell2 cell{leaf({3, 3}, 1)};
   Tensor h = leaf({2, 3}, 2), xs = leaf({5, 2, 3}, 3);
@@ -250,10 +259,7 @@ TEST(Scan, WhatCannotBeABodyIsWrittenOut) {
     return std::pair(sum + x, sum * log);
   };
   auto check = [&](const auto& step) {
-    auto run = [&](const Tensor& start, const Tensor& xs) {
-      auto [last, all] = scan(step, start, xs);
-      return std::vector<Tensor>{last, all};
-    };
+    auto run = looped(step);
     for (const char* backend : kBackends) {
       auto compiled = compile(run, {.backend = backend});
       for (int64_t steps : {3, 4, 4}) {
@@ -293,10 +299,7 @@ TEST(Scan, StepsThatChangeWhatIsAroundThem) {
     return std::pair(next, next);
   };
   auto check = [&](const auto& step) {
-    auto run = [&](const Tensor& start, const Tensor& xs) {
-      auto [last, all] = scan(step, start, xs);
-      return std::vector<Tensor>{last, all};
-    };
+    auto run = looped(step);
     for (const char* backend : kBackends) {
       auto compiled = compile(run, {.backend = backend});
       for (int64_t steps : {3, 4, 4}) {
