@@ -1,4 +1,5 @@
 // What a call of a compiled function costs beside its kernel: guards, memory for the result, the plan.
+#include <tenon/codegen/compile.h>
 #include <tenon/schedule/schedule.h>
 #include <tenon/tenon.h>
 
@@ -28,8 +29,8 @@ BENCH(guarded_call) {
   for (runtime::Slot slot : launch->buffers)
     buffers.push_back(slot == 0 ? x.raw_data() : slot == 1 ? y.raw_data() : out.raw_data());
   TENON_CHECK(launch->integers.empty() && launch->scalars.empty(), "[bench] expected a kernel without parameters");
-  loop::EntryPoint entry = plan->kernels[0]->entry;
-  int64_t extent = loop::parallel_extent(plan->kernels[0]->kernel, {});
+  load::EntryPoint entry = plan->kernels[0]->entry;
+  int64_t extent = loop::parallel_extent(codegen::compiled_from(*plan->kernels[0])->kernel, {});
   auto through_pointer = [&] {
     int64_t failed = -1;
     entry(buffers.data(), nullptr, nullptr, 0, extent, &failed);

@@ -1,7 +1,7 @@
 # LLVM 19, linked statically and once, into libtenon.so. Its headers are on the include path of src/codegen/llvm only.
 find_package(LLVM 19.1 REQUIRED CONFIG)
 llvm_map_components_to_libnames(TENON_LLVM_LIBRARIES
-  core support orcjit jitlink native passes instcombine scalaropts transformutils analysis irreader asmparser
+  core support native passes instcombine scalaropts transformutils analysis irreader asmparser
   symbolize debuginfodwarf object targetparser)
 
 add_library(tenon_llvm OBJECT ${TENON_LLVM_SOURCES} ${TENON_VERSION_HEADER})

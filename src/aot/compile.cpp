@@ -195,6 +195,9 @@ Compiled compile(const graph::Graph& captured, const std::vector<bool>& requires
   Program program{captured, requires_grad, options.leaves, grad_enabled};
   std::shared_ptr<State> state = make_state(std::move(program), compiler, options.refuse_double_backward);
   Compiled compiled;
+  compiled.program = {state, &state->program};
+  compiled.traced = {state, &state->joint};
+  compiled.bound = state->parts.bound;
   compiled.joint = std::make_shared<graph::Graph>(state->joint.graph);
   compiled.forward = std::make_shared<graph::Graph>(state->parts.forward);
   if (!state->joint.tangents.empty()) compiled.backward = std::make_shared<graph::Graph>(state->parts.backward);

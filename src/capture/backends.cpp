@@ -81,14 +81,14 @@ constexpr std::array<Known, 3> kBackends = {{
        return aot::compile(graph, requires_grad, grad_enabled, aot::interpreted, options);
      }},
     {"eager", [](const graph::Graph& graph, const std::vector<bool>&, bool,
-                 const aot::Options&) { return aot::Compiled{replay_graph(graph), {}, {}, {}}; }},
+                 const aot::Options&) { return aot::Compiled{.run = replay_graph(graph)}; }},
 }};
 
 }  // namespace
 
 aot::Compiled compile_with(const Backend& backend, const graph::Graph& graph, const std::vector<bool>& requires_grad,
                            bool grad_enabled, const aot::Options& options) {
-  if (backend.custom()) return {backend.custom()(graph), {}, {}, {}};
+  if (backend.custom()) return {.run = backend.custom()(graph)};
   // The function may turn grad mode on itself.
   for (const graph::Node& node : graph.nodes) grad_enabled |= node.grad_enabled;
   for (const Known& known : kBackends)

@@ -275,13 +275,14 @@ class Capture::Run {
   bool compile(Segment& segment, const Piece& piece) {
     const graph::Graph& graph = piece.graph;
     if (graph.nodes.empty() && graph.seeds.empty()) {
-      segment.compiled = {pass_on_inputs(graph), {}, {}, {}};
+      segment.compiled = {.run = pass_on_inputs(graph)};
+      segment.passed_on = std::make_shared<graph::Graph>(graph);
       return depth_ > 0;
     }
-    if (segment.guards.aliases().any_overlap()) {
+    if (segment.guards.aliases().classes().any_overlap()) {
       // One after the other, on tensors that overlap as they do, the operators do what they do in eager.
       TENON_LOG(Breaks, "run operator by operator: inputs that the function writes to overlap in memory");
-      segment.compiled = {replay_graph(graph), {}, {}, {}};
+      segment.compiled = {.run = replay_graph(graph)};
       return false;
     }
     // The function may turn recording on and off as it likes; a node says whether it was on.
@@ -315,14 +316,14 @@ class Capture::Run {
     } catch (const autograd::NoDerivative& error) {
       // As in eager, that matters only to those who ask for the gradient.
       TENON_LOG(Breaks, "run operator by operator: {}", error.what());
-      segment.compiled = {replay_graph(graph), {}, {}, {}};
+      segment.compiled = {.run = replay_graph(graph)};
       return false;
     } catch (const std::exception& error) {
       if (!state_.options.backend.custom()) throw;
       if (state_.options.eager_on_backend_error) {
         warn_once(fmt::format("backend {}", state_.serial),
                   fmt::format("a backend failed ({}): the graph is interpreted", error.what()));
-        segment.compiled = {replay_graph(graph), {}, {}, {}};
+        segment.compiled = {.run = replay_graph(graph)};
         return false;
       }
       throw RuntimeError(

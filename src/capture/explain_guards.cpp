@@ -1,5 +1,5 @@
 // Guards in words: what they ask, and what of it a call does not fulfil.
-#include "pointer_table.h"
+#include "core/pointer_table.h"
 #include "segment.h"
 #include "session.h"
 
@@ -45,7 +45,7 @@ std::string Reason::str() const {
 
 std::vector<int32_t> first_of_each(std::span<const Tensor> tensors) {
   std::vector<int32_t> first;
-  PointerTable table(tensors.size());
+  core::PointerTable table(tensors.size());
   for (size_t at = 0; at < tensors.size(); ++at)
     first.push_back(table.add(tensors[at].impl(), static_cast<int32_t>(at)));
   return first;
@@ -171,7 +171,7 @@ std::vector<std::string> Guards::describe() const {
                                         : fmt::format("cell '{}' holds {}", fact.name, content_text(fact.content)));
   for (const SameTensor& fact : same_tensors_)
     lines.push_back(fmt::format("{} is a tensor that the function also reaches otherwise", fact.name));
-  for (const std::vector<size_t>& members : aliases_.classes()) {
+  for (const std::vector<size_t>& members : aliases_.classes().classes()) {
     std::vector<std::string> names;
     for (size_t at : members) names.push_back(input_name(aliases_.input(at)));
     lines.push_back(fmt::format("{} overlap in memory", fmt::join(names, ", ")));

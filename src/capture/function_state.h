@@ -110,4 +110,14 @@ struct CompiledFunction::State {
   }
 };
 
+// What was captured of a function, for other rooms.
+struct Captured {
+  static const CompileOptions& options(const CompiledFunction& function) { return function.state_->options; }
+  // The beginnings of the ways through it. (A reset forgets them; whoever holds one keeps it.)
+  static std::vector<SegmentRef> roots(const CompiledFunction& function) {
+    std::shared_lock lock(function.state_->tree_mutex);
+    return function.state_->roots.segments;
+  }
+};
+
 }  // namespace tenon::capture

@@ -1,4 +1,4 @@
-#include "pointer_table.h"
+#include "core/pointer_table.h"
 #include "segment.h"
 #include "session.h"
 
@@ -43,7 +43,7 @@ bool same_content(const CellContent& a, const CellContent& b) {
 bool has_identity(std::span<const Tensor> tensors, const std::vector<int32_t>& expected) {
   constexpr size_t kFew = 8;
   if (tensors.size() > kFew) {
-    PointerTable table(tensors.size());
+    core::PointerTable table(tensors.size());
     for (size_t at = 0; at < tensors.size(); ++at)
       if (table.add(tensors[at].impl(), static_cast<int32_t>(at)) != expected[at]) return false;
     return true;

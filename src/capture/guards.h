@@ -127,14 +127,31 @@ class Guards {
   // Nothing comes after these guards, so that inputs need not be held beyond what the caller holds: if they are just
   // the arguments, they are not copied.
   void end_here();
-  // Which inputs of the graph share memory, where it writes to some.
   // Of the inputs that were met here.
   const std::vector<InputSource>& sources() const { return sources_; }
+  // Which inputs of the graph share memory, where it writes to some.
   void set_aliases(AliasGuard aliases) { aliases_ = std::move(aliases); }
   const AliasGuard& aliases() const { return aliases_; }
   // Of a frozen segment that ends the call and writes to nothing, with these inputs: as long as all its parameters are
   // what constants were computed from, nothing else is asked of them, and the frame gets none of them.
   void let_stand(std::shared_ptr<freezing::Frozen> frozen, std::span<const InputRef> inputs);
+  // As they are, for whoever writes them down.
+  struct Parts {
+    bool grad_enabled;
+    std::optional<Dtype> autocast;
+    const std::vector<dispatch::Value>& constants;
+    const std::vector<std::string>& argument_names;
+    const std::vector<int32_t>& same_as;
+    const std::vector<InputSource>& sources;
+    const std::vector<TensorGuard>& tensors;
+    const std::vector<CellFact>& cells;
+    const std::vector<SameTensor>& same_tensors;
+    const graph::SizeGuards& sizes;
+  };
+  Parts parts() const {
+    return {grad_enabled_, autocast_, constants_, argument_names_, same_as_, sources_, tensors_, cells_, same_tensors_,
+            sizes_};
+  }
   // The sizes again: compiling may have asked more of them.
   void set_sizes(Session& session, const Progress& from);
 

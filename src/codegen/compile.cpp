@@ -3,7 +3,7 @@
 
 #include "codegen/debug_files.h"
 #include "codegen/llvm/backend.h"
-#include "codegen/llvm/jit.h"
+#include "load/object.h"
 #include "support/at_fork.h"
 
 #include <tenon/support/counters.h>
@@ -80,6 +80,19 @@ struct Job {
   std::exception_ptr error;
 };
 
+// What a launch must know of the kernel.
+void describe(CompiledKernel& made, loop::Kernel kernel) {
+  made.name = kernel.name;
+  made.pool = kernel.pool;
+  made.integers = kernel.integers;
+  made.shape = launch_shape(kernel);
+  for (const loop::Buffer& buffer : kernel.buffers)
+    if (buffer.role == loop::BufferRole::Scratch)
+      made.scratch.push_back(max(kernel.pool->constant(0), buffer.extent) * size_of(buffer.dtype));
+  made.checks = kernel.checks;
+  made.kernel = std::move(kernel);
+}
+
 // From the disk or from LLVM. Two threads that ask for one kernel at the same time both make it; the first to finish
 // wins.
 CompiledKernelRef build(Job& job, int bits) {
@@ -90,7 +103,7 @@ CompiledKernelRef build(Job& job, int bits) {
   auto made = std::make_shared<CompiledKernel>();
   std::string problem;
   if (std::optional<std::string> object = load_object(job.key)) {
-    LoadedCode loaded = load_object_code(*object, &problem);
+    load::LoadedCode loaded = load::load_object_code(*object, &problem);
     if (loaded.entry) {
       made->entry = loaded.entry;
       made->code = std::move(loaded.owner);
@@ -103,9 +116,9 @@ CompiledKernelRef build(Job& job, int bits) {
   }
   if (!made->entry) {
     const bool debug = debug_files_wanted();
-    GeneratedObject generated_object = generate_object(job.kernel, bits, debug);
+    GeneratedObject generated_object = generate_object(job.kernel, {bits}, debug);
     generated.add();
-    LoadedCode loaded = load_object_code(generated_object.object, &problem);
+    load::LoadedCode loaded = load::load_object_code(generated_object.object, &problem);
     TENON_ASSERT(loaded.entry, "{}\n{}", problem, job.text);
     made->entry = loaded.entry;
     made->code = std::move(loaded.owner);
@@ -114,11 +127,10 @@ CompiledKernelRef build(Job& job, int bits) {
       write_debug_files(job.kernel.name, job.key, job.text, generated_object.llvm_ir, generated_object.assembly);
   }
   made->compile_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
-  made->kernel = std::move(job.kernel);
-  made->shape = LaunchShape(made->kernel);
+  describe(*made, std::move(job.kernel));
   made->text = std::move(job.text);
-  TENON_LOG(Kernels, "{} {} in {:.2f} ms\n{}", made->kernel.name, made->from_cache ? "loaded" : "compiled",
-            made->compile_ms, made->text);
+  TENON_LOG(Kernels, "{} {} in {:.2f} ms\n{}", made->name, made->from_cache ? "loaded" : "compiled", made->compile_ms,
+            made->text);
   return table().add(job.key, std::move(made));
 }
 
@@ -176,7 +188,14 @@ CompiledKernelRef compile(loop::Kernel kernel) {
   return compile_all(std::move(one))[0];
 }
 
+std::string portable_object(const loop::Kernel& kernel, int bits) {
+  support::NoFork llvm_holds_locks;
+  return generate_object(kernel, {.bits = bits, .portable = true}, false).object;
+}
+
 void forget_loaded_kernels() { table().clear(); }
-int64_t loaded_kernel_count() { return loaded_object_count(); }
+int64_t loaded_kernel_count() { return load::loaded_object_count(); }
+
+const CompiledKernel* compiled_from(const load::Kernel& kernel) { return dynamic_cast<const CompiledKernel*>(&kernel); }
 
 }  // namespace tenon::codegen

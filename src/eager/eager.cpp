@@ -121,7 +121,7 @@ void run_opaque(const ops::Row& row, dispatch::Call& call) {
   ops::Arguments arguments(call.op, call.args);
   if (row.dynamic()) {
     check_defined(call);
-    for (Tensor& output : row.opaque.make(arguments)) call.results.push_back(std::move(output));
+    for (Tensor& output : row.opaque.cpu.make(arguments)) call.results.push_back(std::move(output));
     return;
   }
   SmallVector<Tensor, 2> outputs;
@@ -130,7 +130,7 @@ void run_opaque(const ops::Row& row, dispatch::Call& call) {
     run_composite(call);
     return;
   }
-  row.opaque.cpu(arguments, {outputs.data(), outputs.size()});
+  row.opaque.cpu.fill(arguments, {outputs.data(), outputs.size()});
   for (Tensor& output : outputs) call.results.push_back(std::move(output));
 }
 

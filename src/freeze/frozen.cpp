@@ -135,6 +135,16 @@ std::vector<Value> Frozen::run(std::span<const Tensor> inputs, std::span<const i
   return results;
 }
 
+std::vector<Frozen::Taken> Frozen::takes(const Constants& constants) const {
+  std::vector<Taken> taken;
+  for (int32_t each : split_.inputs) {
+    const Tensor& kept = constants.kept[static_cast<size_t>(each)];
+    taken.push_back(kept.defined() ? Taken(kept) : Taken(each));
+  }
+  for (const Tensor& constant : constants.tensors) taken.emplace_back(constant);
+  return taken;
+}
+
 void Frozen::refresh() {
   support::Undivided changed_whole;
   std::lock_guard one_at_a_time(folding_);

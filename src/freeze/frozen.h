@@ -13,6 +13,7 @@
 #include <memory>
 #include <mutex>
 #include <span>
+#include <variant>
 
 namespace tenon::freezing {
 
@@ -66,6 +67,9 @@ class Frozen {
 
   // Null before the first call.
   ConstantsRef current() const;
+  // What the frozen graph takes, in order: an input of the whole graph, or a tensor that is there by now.
+  using Taken = std::variant<int32_t, Tensor>;
+  std::vector<Taken> takes(const Constants& constants) const;
   const Graph& graph() const { return split_.frozen; }
   const Notes& notes() const { return notes_; }
   // "%constant0: float32[32, 3, 3, 3] 5f0c… from %conv_weight, %bn_weight"

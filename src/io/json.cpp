@@ -208,4 +208,37 @@ std::string json_text(std::string_view text) {
   return result + "\"";
 }
 
+namespace {
+
+void print(const Json& json, std::string& text) {
+  if (const int64_t* number = json.number()) {
+    text += std::to_string(*number);
+  } else if (const std::string* words = json.text()) {
+    text += json_text(*words);
+  } else if (const Json::List* list = json.list()) {
+    text += '[';
+    for (const Json& each : *list) {
+      if (&each != list->data()) text += ',';
+      print(each, text);
+    }
+    text += ']';
+  } else {
+    text += '{';
+    for (const Json::Member& each : *json.object()) {
+      if (&each != json.object()->data()) text += ',';
+      text += json_text(each.name) + ':';
+      print(each.value, text);
+    }
+    text += '}';
+  }
+}
+
+}  // namespace
+
+std::string json_text(const Json& json) {
+  std::string text;
+  print(json, text);
+  return text;
+}
+
 }  // namespace tenon::io

@@ -37,5 +37,7 @@ inline const Json::Object* Json::object() const { return std::get_if<Object>(&va
 Json parse_json(std::string_view text);
 // In quotes, with escapes.
 std::string json_text(std::string_view text);
+// Without spaces; `parse_json` gives the same value.
+std::string json_text(const Json& json);
 
 }  // namespace tenon::io

@@ -1,15 +1,12 @@
 #include <tenon/io/safetensors.h>
 
-#include "io/atomic_file.h"
 #include "io/json.h"
 #include "io/readers.h"
-
-#include <tenon/generated/ops.h>
+#include "io/safetensors_parts.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
 
 namespace tenon::io {
 namespace {
@@ -100,12 +97,14 @@ std::string_view name_of(Dtype dtype) {
       ->name;
 }
 
+}  // namespace
+
 std::span<const std::byte> bytes_of(const Tensor& dense) {
   return {static_cast<const std::byte*>(dense.raw_data()),
           static_cast<size_t>(int64_t(dense.numel()) * dense.element_size())};
 }
 
-std::string write_header(const NamedTensors& dense, const Metadata& metadata) {
+std::string safetensors_header(const NamedTensors& dense, const Metadata& metadata) {
   std::string header = "{";
   if (!metadata.empty()) {
     header += "\"__metadata__\":{";
@@ -123,10 +122,10 @@ std::string write_header(const NamedTensors& dense, const Metadata& metadata) {
   }
   header += "}";
   header.resize((header.size() + kAlignment - 1) / kAlignment * kAlignment, ' ');
-  return header;
+  std::string length(8, '\0');
+  for (size_t byte = 0; byte < 8; ++byte) length[byte] = static_cast<char>(header.size() >> (8 * byte));
+  return length + header;
 }
-
-}  // namespace
 
 Safetensors read_safetensors(const Bytes& bytes) {
   TENON_CHECK_VALUE(bytes.size() >= 8, "[load_safetensors] {}: expected at least 8 bytes, got {}", bytes.name,
@@ -168,30 +167,6 @@ Safetensors read_safetensors(const Bytes& bytes) {
 
 Safetensors load_safetensors(const std::filesystem::path& path) {
   return read_safetensors(map_file(path, "load_safetensors"));
-}
-
-void save_safetensors(const std::filesystem::path& path, const NamedTensors& tensors, const Metadata& metadata) {
-  NamedTensors dense;
-  std::set<std::string> names;
-  for (const auto& [name, tensor] : tensors) {
-    TENON_CHECK_VALUE(tensor.defined(), "[save_safetensors] tensor '{}' is undefined", name);
-    TENON_CHECK_VALUE(name != "__metadata__", "[save_safetensors] the format uses the name '{}' itself", name);
-    TENON_CHECK_VALUE(names.insert(name).second, "[save_safetensors] expected names that differ, got '{}' twice", name);
-    dense.emplace_back(name, contiguous(detach(tensor)));
-  }
-  // Larger elements first, then by name, as other writers do: every tensor lies where its elements may.
-  std::stable_sort(dense.begin(), dense.end(), [](const auto& a, const auto& b) {
-    int64_t left = a.second.element_size(), right = b.second.element_size();
-    return left != right ? left > right : a.first < b.first;
-  });
-  std::string header = write_header(dense, metadata);
-  AtomicFile file(path, "save_safetensors");
-  std::byte length[8];
-  for (size_t byte = 0; byte < 8; ++byte) length[byte] = static_cast<std::byte>(header.size() >> (8 * byte));
-  file.write(length);
-  file.write(header);
-  for (const auto& [name, tensor] : dense) file.write(bytes_of(tensor));
-  file.commit();
 }
 
 }  // namespace tenon::io

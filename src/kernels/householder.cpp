@@ -79,6 +79,28 @@ void householder_factor(const TensorBase& self, const TensorBase& reflections, c
   });
 }
 
+void identity(const TensorBase& result) {
+  const auto batch = batch_of(result, 2);
+  const Entries to(result, 2, batch);
+  for_each_entry(batch, cost(to), [&](int64_t which) {
+    std::vector<double> unit(to.count());
+    for (int64_t at = 0; at < std::min(to.rows, to.columns); ++at)
+      unit[static_cast<size_t>(at * to.columns + at)] = 1;
+    to.write(which, unit.data());
+  });
+}
+
+void upper_triangle(const TensorBase& self, const TensorBase& result) {
+  const auto batch = batch_of(result, 2);
+  const Entries from(self, 2, batch), to(result, 2, batch);
+  for_each_entry(batch, cost(to), [&](int64_t which) {
+    std::vector<double> a = from.read(which);
+    for (int64_t row = 1; row < to.rows; ++row)
+      std::fill_n(a.begin() + row * from.columns, std::min(row, from.columns), 0);
+    to.write(which, a.data());
+  });
+}
+
 void householder_product(const TensorBase& reflections, const TensorBase& tau, const TensorBase& result) {
   const auto batch = batch_of(result, 2);
   const Entries from(reflections, 2, batch), factors(tau, 1, batch), to(result, 2, batch);

@@ -5,6 +5,12 @@
 
 namespace tenon::ops {
 
+// The tensor, if there is one.
+inline const Tensor& given(const Tensor& tensor, const char* op_name) {
+  TENON_CHECK(tensor.defined(), "[{}] expected a tensor, got an undefined one", op_name);
+  return tensor;
+}
+
 // The first result.
 inline Tensor call(const char* name, std::initializer_list<dispatch::Value> arguments) {
   dispatch::Results results = dispatch::call_by_name(name, arguments);

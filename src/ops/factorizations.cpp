@@ -107,12 +107,12 @@ std::vector<TensorMeta> orthogonal_shape(const Arguments& arguments) {
 
 void orthogonal(const Arguments& arguments, std::span<Tensor> outputs) {
   const Tensor& a = arguments.tensor("A");
-  const int64_t rows = a.size(-2).plain(), columns = a.size(-1).plain(), most = outputs[1].size(-2).plain();
+  const int64_t rows = a.size(-2).plain(), columns = a.size(-1).plain();
   Tensor reflections = empty_like(a, TensorOptions(), MemoryFormat::Contiguous);
   Tensor tau = empty(with(outer_sizes(a), {std::min(rows, columns)}), TensorOptions(a.dtype(), a.device()));
   kernels::householder_factor(a, reflections, tau);
   if (mode_of(arguments["mode"].string()) != Mode::Triangle) kernels::householder_product(reflections, tau, outputs[0]);
-  outputs[1].copy_(triu(narrow(reflections, -2, 0, most)));
+  kernels::upper_triangle(reflections, outputs[1]);
 }
 
 // Of A = Q R for a Q with orthonormal columns and a square R. (Walter and Lehmann, 2010.)

@@ -231,7 +231,8 @@ void invert(const Arguments& arguments, std::span<Tensor> outputs) {
   Tensor lu = empty_like(a, TensorOptions(), MemoryFormat::Contiguous);
   kernels::lu_factor(a, lu, pivots, outputs[1]);
   if (arguments.boolean("check_errors")) check_factored(outputs[1], "linalg_inv", kInvertible);
-  kernels::lu_solve(lu, pivots, unit_like(a, a.size(-1)), true, false, outputs[0]);
+  kernels::identity(outputs[0]);
+  kernels::lu_solve(lu, pivots, outputs[0], true, false, outputs[0]);
 }
 
 }  // namespace

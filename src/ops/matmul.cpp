@@ -106,15 +106,36 @@ Tensor batched_matmul(const Tensor& a, const Tensor& b) {
   return view(bmm(left, right), joined(batch, {m, n}));
 }
 
+using dispatch::Epilogue;
+
+// What `addmm` adds to the product.
+kernels::MatmulEpilogue bias_of(const Arguments& arguments) {
+  kernels::MatmulEpilogue epilogue;
+  epilogue.bias = &arguments.tensor("self");
+  epilogue.alpha = arguments["alpha"].scalar().to_double();
+  epilogue.beta = arguments["beta"].scalar().to_double();
+  return epilogue;
+}
+
+void multiply(const Arguments& arguments, std::string_view left, kernels::MatmulEpilogue added, Tensor& result,
+              Epilogue epilogue) {
+  added.relu = epilogue == Epilogue::Relu;
+  kernels::matmul(arguments.tensor(left), arguments.tensor("mat2"), result, added);
+}
+
 }  // namespace
 
 OPS(matmul) {
   op("mm(Tensor self, Tensor mat2) -> Tensor")
       .kernel(
           [](const Arguments& arguments, std::span<Tensor> outputs) {
-            kernels::matmul(arguments.tensor("self"), arguments.tensor("mat2"), outputs[0]);
+            multiply(arguments, "self", {}, outputs[0], Epilogue::None);
           },
           [](const Arguments& arguments) { return by_library(arguments, "self"); })
+      .kernel_with({Epilogue::Relu},
+                   [](const Arguments& arguments, std::span<Tensor> outputs, Epilogue epilogue) {
+                     multiply(arguments, "self", {}, outputs[0], epilogue);
+                   })
       .decompose([](const Tensor& self, const Tensor& mat2) { return wide_mm(self, mat2).to(self.dtype()); })
       .shape([](const Arguments& arguments) {
         return std::vector{mm_shape(arguments.tensor("self"), arguments.tensor("mat2"), "mm")};
@@ -124,13 +145,13 @@ OPS(matmul) {
   op("addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor")
       .kernel(
           [](const Arguments& arguments, std::span<Tensor> outputs) {
-            kernels::MatmulEpilogue epilogue;
-            epilogue.bias = &arguments.tensor("self");
-            epilogue.alpha = arguments["alpha"].scalar().to_double();
-            epilogue.beta = arguments["beta"].scalar().to_double();
-            kernels::matmul(arguments.tensor("mat1"), arguments.tensor("mat2"), outputs[0], epilogue);
+            multiply(arguments, "mat1", bias_of(arguments), outputs[0], Epilogue::None);
           },
           [](const Arguments& arguments) { return by_library(arguments, "mat1"); })
+      .kernel_with({Epilogue::Relu},
+                   [](const Arguments& arguments, std::span<Tensor> outputs, Epilogue epilogue) {
+                     multiply(arguments, "mat1", bias_of(arguments), outputs[0], epilogue);
+                   })
       .decompose(
           [](const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta, const Scalar& alpha) {
             Tensor result = scaled(wide_mm(mat1, mat2), alpha);

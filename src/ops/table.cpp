@@ -203,6 +203,10 @@ bool Row::ignores(std::string_view argument) const {
   return std::find(ignored.begin(), ignored.end(), argument) != ignored.end();
 }
 
+const dispatch::OpaqueKernel* Row::opaque_kernel() const {
+  return opaque.cpu.fill || opaque.cpu.make ? &opaque.cpu : nullptr;
+}
+
 const GradRule* Row::grad_of(std::string_view input) const {
   for (const GradRule& rule : grads)
     if (rule.input == input) return &rule;

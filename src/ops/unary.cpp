@@ -160,6 +160,7 @@ OPS(unary) {
       });
   op("relu(Tensor self) -> Tensor")
       .pointwise(Promotion::Same, [](Lane x) { return maximum(x, number(x, 0)); })
+      .is_epilogue(dispatch::Epilogue::Relu)
       .check(check_numbers)
       .grad("self", saves("result"), [](Grad& g) { return threshold_backward(g.grad(), g.saved("result"), 0); });
   op("threshold_backward(Tensor grad_output, Tensor self, Scalar threshold) -> Tensor")

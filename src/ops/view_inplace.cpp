@@ -1,4 +1,6 @@
 // Views that take the place of what they view: the tensor itself gets another shape, its memory stays.
+#include "ops/by_name.h"
+
 #include <tenon/ops/table.h>
 
 #include <algorithm>
@@ -11,11 +13,6 @@ Tensor take_view(const Tensor& self, const Tensor& view) {
   static const dispatch::Operator& op = dispatch::find_operator("tenon::take_view_");
   const dispatch::Value args[] = {dispatch::Value(self), dispatch::Value(view)};
   return dispatch::call_boxed(op, args)[0].take_tensor();
-}
-
-const Tensor& given(const Tensor& self, const char* op_name) {
-  TENON_CHECK(self.defined(), "[{}] expected a tensor, got an undefined one", op_name);
-  return self;
 }
 
 // `self` with other sizes, dense from its first element on; what is new has no value yet. Sizes that it has already

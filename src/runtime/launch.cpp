@@ -1,5 +1,3 @@
-#include <tenon/core/dtype.h>
-#include <tenon/core/half.h>
 #include <tenon/runtime/launch.h>
 #include <tenon/support/counters.h>
 #include <tenon/support/parallel.h>
@@ -7,9 +5,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cmath>
-#include <cstdlib>
-#include <cstring>
 #include <limits>
 
 #include "support/thread_data.h"
@@ -18,38 +13,24 @@ namespace tenon::runtime {
 namespace {
 
 constexpr int64_t kParallelWork = 32768;  // elements below which waking other threads costs more than it gives
-constexpr int64_t kOracleElements = 100'000;
 
-std::atomic<bool>& oracle() {
-  static std::atomic<bool> on = [] {
-    const char* text = std::getenv("TENON_ORACLE");
-    return text && std::strcmp(text, "0") != 0 && *text != '\0';
-  }();
-  return on;
-}
+std::atomic<LaunchWatch> watch{nullptr};
 
-[[noreturn]] void check_failed(const loop::Kernel& kernel, int64_t number) {
+[[noreturn]] void check_failed(const load::Kernel& kernel, int64_t number) {
   raise_named(kernel.checks.at(static_cast<size_t>(number)));
-}
-
-std::vector<int64_t> symbol_values(const loop::Kernel& kernel, std::span<const int64_t> integers) {
-  std::vector<int64_t> values(static_cast<size_t>(kernel.pool->symbol_count()));
-  for (size_t at = 0; at < kernel.integers.size(); ++at)
-    values[static_cast<size_t>(kernel.integers[at].symbol_id())] = integers[at];
-  return values;
 }
 
 // A thread's memory for scratch buffers, which come last among a kernel's. It grows, and is kept.
 class Scratch {
  public:
-  Scratch(const loop::Kernel& kernel, std::span<const int64_t> integers) {
-    std::vector<int64_t> symbols;
-    for (const loop::Buffer& buffer : kernel.buffers) {
-      if (buffer.role != loop::BufferRole::Scratch) continue;
-      if (symbols.empty()) symbols = symbol_values(kernel, integers);
+  Scratch(const load::Kernel& kernel, std::span<const int64_t> integers) {
+    if (kernel.scratch.empty()) return;
+    std::vector<int64_t> symbols(static_cast<size_t>(kernel.pool->symbol_count()));
+    for (size_t at = 0; at < kernel.integers.size(); ++at)
+      symbols[static_cast<size_t>(kernel.integers[at].symbol_id())] = integers[at];
+    for (sym::Expr bytes : kernel.scratch) {
       constexpr int64_t kLine = 64;
-      int64_t bytes = std::max<int64_t>(0, sym::evaluate(buffer.extent, symbols)) * size_of(buffer.dtype);
-      sizes_.push_back((bytes + kLine - 1) / kLine * kLine);
+      sizes_.push_back((sym::evaluate(bytes, symbols) + kLine - 1) / kLine * kLine);
       total_ += sizes_.back();
     }
   }
@@ -74,187 +55,25 @@ class Scratch {
   int64_t total_ = 0;
 };
 
-// How close a kernel and the interpreter can be.
-struct Approximation {
-  bool any = false;     // functions, and sums in another order
-  bool single = false;  // … of float32
-  bool sums = false;
-  double terms = 1;               // of the longest sum
-  bool extremum = false;          // of zeros of either sign, any
-  bool half = false;              // a rounding to a half on the way
-  bool breaks = false;            // a comparison or rounding to whole numbers, which may fall on the other side
-  bool wild = false;              // an exponential or a wave of such a value: nothing is left to compare
-  std::vector<bool> approximate;  // by value
-};
-
-// `terms`: how often reductions around the block run it.
-void find_ops(const loop::Block& block, std::span<const int64_t> symbols, double terms, Approximation& found) {
-  using loop::OpCode;
-  found.terms = std::max(found.terms, terms);
-  for (const loop::Statement& statement : block) {
-    if (const auto* inner = std::get_if<std::unique_ptr<loop::Loop>>(&statement)) {
-      const loop::Loop& loop = **inner;
-      double times =
-          loop.reduction ? static_cast<double>(std::max<int64_t>(1, sym::evaluate(loop.extent, symbols))) : 1;
-      find_ops(loop.body, symbols, terms * times, found);
-      continue;
-    }
-    const loop::Op& op = std::get<loop::Op>(statement);
-    bool inherits = false;
-    for (loop::ValueId operand : op.operands)
-      inherits |= operand >= 0 && found.approximate[static_cast<size_t>(operand)];
-    bool combines =
-        op.code == OpCode::Reduce && (op.reduce == loop::ReduceKind::Sum || op.reduce == loop::ReduceKind::Product);
-    if (is_floating(op.dtype) && (combines || loop::traits(op.code).transcendental)) {
-      found.any = true;
-      found.sums |= combines;
-      found.single |= op.dtype == Dtype::Float32;
-      found.wild |= inherits && (op.code == OpCode::Sin || op.code == OpCode::Cos || op.code == OpCode::Tan ||
-                                 op.code == OpCode::Exp || op.code == OpCode::Exp2 || op.code == OpCode::Expm1 ||
-                                 op.code == OpCode::Pow || op.code == OpCode::Sinh || op.code == OpCode::Cosh);
-      inherits = true;
-    }
-    if (op.result >= 0) found.approximate[static_cast<size_t>(op.result)] = inherits;
-    found.extremum |=
-        op.code == OpCode::Reduce && (op.reduce == loop::ReduceKind::Max || op.reduce == loop::ReduceKind::Min);
-    found.half |= op.has_rounding;
-    found.breaks |=
-        (op.code >= OpCode::Eq && op.code <= OpCode::Ge) || (op.code == OpCode::Cast && !is_floating(op.dtype)) ||
-        op.code == OpCode::Sign || op.code == OpCode::Floor || op.code == OpCode::Ceil || op.code == OpCode::Trunc ||
-        op.code == OpCode::Round || op.code == OpCode::FloorDiv || op.code == OpCode::Rem || op.code == OpCode::Mod;
-  }
-}
-
-double read(const std::byte* data, Dtype dtype) {
-  auto as = [data]<typename T>(T value) {
-    std::memcpy(&value, data, sizeof value);
-    return value;
-  };
-  switch (dtype) {
-    case Dtype::Float16: return to_float(as(Half()));
-    case Dtype::BFloat16: return to_float(as(BFloat16()));
-    case Dtype::Float32: return as(0.f);
-    default: return as(0.0);
-  }
-}
-
-// The kernel again, through the interpreter, on copies taken before the run; then a comparison.
-class Oracle {
- public:
-  Oracle(const loop::Kernel& kernel, std::span<void* const> buffers, std::span<const int64_t> integers)
-      : kernel_(kernel), buffers_(buffers) {
-    std::vector<int64_t> symbols = symbol_values(kernel, integers);
-    int64_t total = 0;
-    for (const loop::Buffer& buffer : kernel.buffers) {
-      if (buffer.role == loop::BufferRole::Scratch) break;
-      if (!buffer.extent.defined()) return;
-      extents_.push_back(
-          std::max<int64_t>(0, sym::evaluate(buffer.extent, symbols)));  // below zero if there are no elements
-      total += extents_.back();
-    }
-    if (total > kOracleElements) return;
-    for (size_t at = 0; at < buffers.size(); ++at) {
-      auto* first = static_cast<const std::byte*>(buffers[at]);
-      copies_.emplace_back(first, first + extents_[at] * size_of(kernel.buffers[at].dtype));
-    }
-    active_ = true;
-  }
-
-  void compare(std::span<const int64_t> integers, std::span<const uint64_t> scalars) {
-    if (!active_) return;
-    std::vector<void*> copies;
-    for (auto& copy : copies_) copies.push_back(copy.data());
-    launch_interpreted(kernel_, copies, integers, scalars);
-    Approximation approximation;
-    approximation.approximate.resize(static_cast<size_t>(kernel_.value_count));
-    find_ops(kernel_.body, symbol_values(kernel_, integers), 1, approximation);
-    if (approximation.wild) return;
-    for (size_t at = 0; at < copies_.size(); ++at)
-      if (kernel_.buffers[at].role != loop::BufferRole::In) compare_buffer(at, approximation);
-  }
-
- private:
-  void compare_buffer(size_t at, const Approximation& approximation) {
-    bool approximate = approximation.any;
-    Dtype dtype = kernel_.buffers[at].dtype;
-    auto step = static_cast<size_t>(size_of(dtype));
-    const auto* got = static_cast<const std::byte*>(buffers_[at]);
-    const std::byte* expected = copies_[at].data();
-    if (copies_[at].empty() || std::memcmp(got, expected, copies_[at].size()) == 0) return;
-    // Differences of numbers of about one may be left over, however small the results.
-    double scale = 1;
-    for (size_t buffer = 0; buffer < copies_.size() && approximate; ++buffer)
-      if (Dtype each = kernel_.buffers[buffer].dtype; is_floating(each))
-        for (size_t i = 0; i < copies_[buffer].size(); i += static_cast<size_t>(size_of(each)))
-          if (double value = std::fabs(read(copies_[buffer].data() + i, each)); std::isfinite(value))
-            scale = approximation.sums ? scale + value : std::max(scale, value);
-    // Nested sums read elements more than once.
-    if (approximation.sums)
-      scale *=
-          std::max(1.0, approximation.terms / static_cast<double>(*std::max_element(extents_.begin(), extents_.end())));
-    int64_t excused = approximate && approximation.breaks ? 1 + extents_[at] / 100 : 0;
-    for (size_t i = 0; i < copies_[at].size(); i += step) {
-      if (std::memcmp(got + i, expected + i, step) == 0) continue;
-      double a = 0, b = 0;
-      if (is_floating(dtype)) {
-        a = read(got + i, dtype);
-        b = read(expected + i, dtype);
-        if ((std::isnan(a) && std::isnan(b)) || (approximation.extremum && a == b)) continue;
-        bool fine = dtype == Dtype::Float64 && !approximation.single;
-        double relative = is_half(dtype) || approximation.half ? 2e-2 : fine ? 1e-11 : 2e-5;
-        if (approximate && (a == b || std::fabs(a - b) <= relative * std::max(std::fabs(b), 0.01 * scale))) continue;
-      }
-      if (excused-- > 0) continue;
-      TENON_ASSERT(false, "kernel and interpreter differ in buffer {} at element {}: {} and {}\n{}",
-                   kernel_.buffers[at].name, i / step, a, b, loop::to_string(kernel_));
-    }
-  }
-
-  const loop::Kernel& kernel_;
-  std::span<void* const> buffers_;
-  std::vector<int64_t> extents_;
-  std::vector<std::vector<std::byte>> copies_;
-  bool active_ = false;
-};
-
-}  // namespace
-
-void set_oracle(bool on) { oracle() = on; }
-bool oracle_enabled() { return oracle().load(std::memory_order_relaxed); }
-
-void launch_interpreted(const loop::Kernel& kernel, std::span<void* const> buffers, std::span<const int64_t> integers,
-                        std::span<const uint64_t> scalars) {
-  int64_t failed = -1;
-  SmallVector<void*, 16> all = Scratch(kernel, integers).with(buffers);
-  loop::interpret(kernel,
-                  {all.data(), integers.data(), scalars.data(), 0, loop::parallel_extent(kernel, integers), &failed});
-  if (failed >= 0) check_failed(kernel, failed);
-}
-
-void launch(const codegen::CompiledKernel& compiled, std::span<void* const> buffers, std::span<const int64_t> integers,
-            std::span<const uint64_t> scalars) {
-  static Counter& launches = counter("kernels_launched");
-  launches.add();
-  const loop::Kernel& kernel = compiled.kernel;
-  std::optional<Oracle> check;
-  if (oracle_enabled()) check.emplace(kernel, buffers, integers);
+void run_on_threads(const load::Kernel& kernel, std::span<void* const> buffers, std::span<const int64_t> integers,
+                    std::span<const uint64_t> scalars) {
   int64_t failed = -1;
   const Scratch scratch(kernel, integers);
   auto run = [&](int64_t begin, int64_t end, int64_t* failure) {
-    if (!scratch.any()) return compiled.entry(buffers.data(), integers.data(), scalars.data(), begin, end, failure);
+    if (!scratch.any()) return kernel.entry(buffers.data(), integers.data(), scalars.data(), begin, end, failure);
     SmallVector<void*, 16> all = scratch.with(buffers);
-    compiled.entry(all.data(), integers.data(), scalars.data(), begin, end, failure);
+    kernel.entry(all.data(), integers.data(), scalars.data(), begin, end, failure);
   };
-  auto [extent, work_each] = compiled.shape.evaluate(integers);
+  auto [extent, work_each] = kernel.shape.evaluate(integers);
   int64_t work;
   if (__builtin_mul_overflow(extent, work_each, &work)) work = std::numeric_limits<int64_t>::max();
-  if (!compiled.shape.parallel() || extent <= 1 || work < kParallelWork || num_threads() == 1) {
+  if (!kernel.shape.parallel() || extent <= 1 || work < kParallelWork || num_threads() == 1) {
     run(0, extent, &failed);
   } else {
     std::atomic<int64_t> first_failure{-1};
     // Enough work for a thread; of a loop with lanes whole vectors.
     int64_t grain = std::max<int64_t>(1, kParallelWork / 4 / std::max<int64_t>(work_each, 1));
-    if (compiled.shape.vector()) grain = std::clamp<int64_t>(grain / 64 * 64, 64, 1024);
+    if (kernel.shape.vector()) grain = std::clamp<int64_t>(grain / 64 * 64, 64, 1024);
     parallel_for(extent, grain, [&](int64_t begin, int64_t end) {
       int64_t local = -1;
       run(begin, end, &local);
@@ -266,7 +85,21 @@ void launch(const codegen::CompiledKernel& compiled, std::span<void* const> buff
     failed = first_failure;
   }
   if (failed >= 0) check_failed(kernel, failed);
-  if (check) check->compare(integers, scalars);
 }
+
+}  // namespace
+
+void launch(const load::Kernel& kernel, std::span<void* const> buffers, std::span<const int64_t> integers,
+            std::span<const uint64_t> scalars) {
+  static Counter& launches = counter("kernels_launched");
+  launches.add();
+  if (LaunchWatch watcher = watch.load(std::memory_order_relaxed)) [[unlikely]]
+    watcher(kernel, buffers, integers, scalars, [&] { run_on_threads(kernel, buffers, integers, scalars); });
+  else
+    run_on_threads(kernel, buffers, integers, scalars);
+}
+
+void watch_launches(LaunchWatch watcher) { watch = watcher; }
+LaunchWatch launch_watch() { return watch; }
 
 }  // namespace tenon::runtime

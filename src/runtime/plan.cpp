@@ -1,3 +1,5 @@
+#include "runtime/call.h"
+
 #include <tenon/core/draws.h>
 #include <tenon/core/given_up.h>
 #include <tenon/kernels/item.h>
@@ -115,10 +117,17 @@ class Run {
     SmallVector<Tensor, 6> inputs, outputs;
     for (Slot at : step.inputs) inputs.push_back(slot(at));
     for (Slot at : step.outputs) outputs.push_back(slot(at));
-    Ints integers = numbers(step.integers);
-    step.run(inputs.span(), {outputs.data(), outputs.size()}, integers.span());
+    call(step, inputs.span(), {outputs.data(), outputs.size()}, numbers(step.numbers).span());
     // A call that makes its results itself has put them there.
     for (size_t at = 0; at < outputs.size(); ++at) slot(step.outputs[at]) = std::move(outputs[at]);
+  }
+
+  void run(const CheckResultsStep& step) {
+    for (size_t at = 0; at < step.results.size(); ++at) {
+      const CheckResultsStep::Expected& expected = step.results[at];
+      check_result(*step.op, at, slot(expected.slot), expected.dtype, numbers(expected.sizes).span(),
+                   numbers(expected.strides).span());
+    }
   }
 
   void run(const FreeStep& step) { slot(step.slot) = Tensor(); }
@@ -211,11 +220,18 @@ struct Printer {
                        list(step.strides), expr(step.offset));
   }
   std::string operator()(const LaunchStep& step) const {
-    return fmt::format("launch {}({}; {})", plan.kernels[step.kernel]->kernel.name, slots(step.buffers),
+    return fmt::format("launch {}({}; {})", plan.kernels[step.kernel]->name, slots(step.buffers),
                        list(step.integers));
   }
   std::string operator()(const CallStep& step) const {
-    return fmt::format("{} = call {}({})", slots(step.outputs), step.name, slots(step.inputs));
+    std::string epilogue =
+        step.epilogue == dispatch::Epilogue::None ? "" : fmt::format("+{}", name(step.epilogue));
+    return fmt::format("{} = call {}{}({})", slots(step.outputs), step.op->name(), epilogue, slots(step.inputs));
+  }
+  std::string operator()(const CheckResultsStep& step) const {
+    std::vector<Slot> which;
+    for (const CheckResultsStep::Expected& each : step.results) which.push_back(each.slot);
+    return fmt::format("check that {} is like the fakes of {}", slots(which), step.op->name());
   }
   std::string operator()(const FreeStep& step) const { return fmt::format("free ${}", step.slot); }
   std::string operator()(const BindStep& step) const {

@@ -345,14 +345,15 @@ class Fuser {
     Group group;
     group.call = &node;
     group.roots = node.outputs;
-    // A product whose only reader is a ReLU hands its epilogue to the library.
+    // What is done to each element of a result that nobody else reads, the library's kernel may do on the way.
     ValueId result = node.outputs.empty() ? graph::kNoValue : node.outputs[0];
-    const auto& name = node.op->schema().name;
-    if (schedule_.options.fuse && (name == "addmm" || name == "mm") &&
-        users_[static_cast<size_t>(result)].size() == 1 && !outputs_.contains(result)) {
+    const dispatch::OpaqueKernel* kernel = dispatch::opaque_kernel_of(*node.op);
+    if (schedule_.options.fuse && kernel && kernel->fill_with && users_[static_cast<size_t>(result)].size() == 1 &&
+        !outputs_.contains(result)) {
       const Node& user = graph_.nodes[static_cast<size_t>(users_[static_cast<size_t>(result)][0])];
-      if (user.op->schema().name == "relu") {
-        group.relu = true;
+      dispatch::Epilogue epilogue = row_for(*user.op).pointwise.epilogue;
+      if (kernel->takes(epilogue)) {
+        group.epilogue = epilogue;
         group.roots = user.outputs;
         schedule_.state(result).stored = false;
         make_root(user.outputs[0]);

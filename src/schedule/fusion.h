@@ -51,7 +51,8 @@ struct Update {
 // One loop nest, or one opaque call.
 struct Group {
   const Node* call = nullptr;  // the opaque call; then `roots` are its outputs
-  bool relu = false;           // the call applies max(x, 0) to its result; `roots[0]` is that result
+  // What the call does to each element of its result besides; `roots[0]` is what comes of it.
+  dispatch::Epilogue epilogue = dispatch::Epilogue::None;
   std::vector<ValueId> roots;
   std::vector<Expr> domain;   // extents of the iteration space, in the graph's pool
   std::vector<bool> reduced;  // by dimension; all false: no reduction

@@ -3,7 +3,6 @@
 #include "plan_steps.h"
 
 #include "in_place.h"
-#include "library_calls.h"
 #include "plan_memory.h"
 
 #include <algorithm>
@@ -24,7 +23,7 @@ class Planner {
         last_use_(lifetimes.last),
         dying_(groups.size()),
         plan_(std::make_shared<runtime::Plan>()) {
-    plan_->kernels = std::move(kernels);
+    plan_->kernels.assign(kernels.begin(), kernels.end());
     for (size_t id = 0; id < last_use_.size(); ++id)
       if (last_use_[id] >= 0 && last_use_[id] != Lifetimes::kForever)
         dying_[static_cast<size_t>(last_use_[id])].push_back(static_cast<ValueId>(id));
@@ -275,31 +274,19 @@ class Planner {
   void plan_call(const Group& group) {
     const Node& node = *group.call;
     if (is_item(node)) return plan_bindings(node);
-    runtime::CallStep step;
-    step.name = node.op->name() + (group.relu ? "+relu" : "");
-    graph::each_reference(node, [&](ValueId id) { step.inputs.push_back(slot(id)); });
     const ops::Row* row = ops::row_of(*node.op);
+    runtime::CallStep step;
+    step.op = node.op;
+    step.kernel = dispatch::opaque_kernel_of(*node.op);
+    step.epilogue = group.epilogue;
+    graph::each_reference(node, [&](ValueId id) { step.inputs.push_back(slot(id)); });
     if (row && !row->dynamic())
       allocate(without_memory(group.roots));
     else
       for (ValueId id : group.roots) slot_of_[static_cast<size_t>(id)] = next_slot_++;  // the operator makes it
     for (ValueId id : group.roots) step.outputs.push_back(slot(id));
-    // Symbolic numbers among the arguments are evaluated with everything else, and passed in order.
-    for (const graph::Argument& argument : node.args)
-      if (const auto* constant = std::get_if<dispatch::Value>(&argument)) {
-        if (constant->tag() == dispatch::Value::Tag::Int) step.integers.push_back(expr(constant->sym_int()));
-        if (constant->tag() == dispatch::Value::Tag::Ints || constant->tag() == dispatch::Value::Tag::SymInts)
-          for (const SymInt& number : constant->sym_ints()) step.integers.push_back(expr(number));
-        if (is_symbolic_real(*constant)) step.integers.push_back(expr(constant->sym_float().expr()));
-        if (is_symbolic_bool(*constant)) step.integers.push_back(expr(constant->sym_bool().expr()));
-      }
-    if (!row || row->dynamic())
-      step.run = custom_call(node);
-    else if (group.relu)
-      step.run = product_with_relu(node);
-    else
-      step.run = row_call(*row, node);
-    std::vector<runtime::Slot> outputs = step.outputs;
+    step.tensors = step.outputs.size();
+    for (const graph::Argument& argument : node.args) step.arguments.push_back(call_argument(argument, step.numbers));
     std::map<int32_t, runtime::Slot> numbers;
     if (!row)
       for (size_t at = 0; at < node.op->schema().returns.size(); ++at)
@@ -308,26 +295,51 @@ class Planner {
     plan_->steps.push_back(std::move(step));
     plan_bindings(node, numbers);
     for (const auto& [result, slot] : numbers) plan_->steps.push_back(runtime::FreeStep{slot});
-    if (!row) check_like_fakes(node, std::move(outputs));
+    if (!row) check_results(node);
+  }
+
+  // Numbers, plain ones too, are evaluated with everything else and passed in order.
+  runtime::CallArgument call_argument(const graph::Argument& argument, std::vector<runtime::ExprIndex>& numbers) {
+    using Kind = runtime::CallArgument::Kind;
+    using Tag = dispatch::Value::Tag;
+    if (const auto* id = std::get_if<ValueId>(&argument))
+      return *id == graph::kNoValue ? runtime::CallArgument{} : runtime::CallArgument{Kind::Tensor, {}};
+    if (const auto* list = std::get_if<graph::ValueList>(&argument)) {
+      if (!list->optional) return {Kind::Tensors, {}, static_cast<int64_t>(list->ids.size())};
+      runtime::CallArgument tensors{Kind::OptionalTensors, {}};
+      for (ValueId each : list->ids) tensors.given.push_back(each != graph::kNoValue);
+      return tensors;
+    }
+    const auto& constant = std::get<dispatch::Value>(argument);
+    switch (constant.tag()) {
+      case Tag::Int: numbers.push_back(expr(constant.sym_int())); return {Kind::Integer, {}};
+      case Tag::Ints:
+      case Tag::SymInts: {
+        SymInts list = constant.sym_ints();
+        for (const SymInt& number : list) numbers.push_back(expr(number));
+        return {Kind::Integers, {}, static_cast<int64_t>(list.size())};
+      }
+      case Tag::Real:
+        if (!constant.sym_float().is_symbolic()) break;
+        numbers.push_back(expr(constant.sym_float().expr()));
+        return {Kind::Real, {}};
+      case Tag::Bool:
+        if (!constant.sym_bool().is_symbolic()) break;
+        numbers.push_back(expr(constant.sym_bool().expr()));
+        return {Kind::Flag, {}};
+      default: break;
+    }
+    return {Kind::Constant, constant.own()};
   }
 
   static bool is_item(const Node& node) { return node.op->schema().name == "_local_scalar_dense"; }
-  // What a custom operator gave must look like its fake: the rest of the plan relies on those sizes and strides. The
-  // look comes after the symbols that the operator binds are known.
-  void check_like_fakes(const Node& node, std::vector<runtime::Slot> outputs) {
-    runtime::CallStep step;
-    step.name = node.op->name() + " is like its fake";
-    step.inputs = std::move(outputs);
-    std::vector<Dtype> dtypes;
-    std::vector<size_t> ranks;
+  // The look comes after the symbols that the operator binds are known.
+  void check_results(const Node& node) {
+    runtime::CheckResultsStep step{node.op, {}};
     for (ValueId id : node.outputs) {
       const Tensor& meta = graph_.meta(id);
-      dtypes.push_back(meta.dtype());
-      ranks.push_back(static_cast<size_t>(meta.dim()));
-      for (runtime::ExprIndex at : exprs(meta.sym_sizes())) step.integers.push_back(at);
-      for (runtime::ExprIndex at : exprs(meta.sym_strides())) step.integers.push_back(at);
+      step.results.push_back({slot(id), meta.dtype(), exprs(meta.sym_sizes()), exprs(meta.sym_strides())});
     }
-    step.run = like_fakes(node, std::move(dtypes), std::move(ranks));
     plan_->steps.push_back(std::move(step));
   }
 

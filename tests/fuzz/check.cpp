@@ -4,7 +4,7 @@
 #include "fuzz/rings.h"
 
 #include <tenon/capture/verify.h>
-#include <tenon/runtime/launch.h>
+#include <tenon/oracle/oracle.h>
 #include <tenon/tenon.h>
 
 #include <cstdlib>
@@ -271,7 +271,7 @@ Finding check(const Program& program) {
   bool functions = traits_of(program) & kMath, sums = program.after.order > 0 || !program.exact();
   const char* oracle = std::getenv("TENON_ORACLE");  // on unless it is refused
   bool refuses_oracle = oracle && std::strcmp(oracle, "0") == 0;
-  runtime::set_oracle(!refuses_oracle && !amplifies(program) && !(functions && sums));
+  oracle::enable(!refuses_oracle && !amplifies(program) && !(functions && sums));
   capture::set_verify_captures(program.verify);
   bool whole = is_whole(program), data = traits_of(program) & (kData | kBreaks);
   std::vector<Configuration> configurations;

@@ -1,6 +1,7 @@
 #include "golden/recording.h"
 
 #include <tenon/aot/aot.h>
+#include <tenon/codegen/compile.h>
 #include <tenon/runtime/plan.h>
 #include <tenon/schedule/schedule.h>
 
@@ -14,7 +15,7 @@ namespace {
 std::string text_of(const runtime::Plan& plan) {
   std::string text = runtime::to_string(plan);
   // A kernel that is launched twice stands in the plan's list once.
-  for (const codegen::CompiledKernelRef& kernel : plan.kernels) text += "\n" + kernel->text;
+  for (const load::KernelRef& kernel : plan.kernels) text += "\n" + codegen::compiled_from(*kernel)->text;
   return text;
 }
 

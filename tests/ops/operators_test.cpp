@@ -13,7 +13,7 @@
 #include <tenon/fake/dynamic_size.h>
 #include <tenon/fake/fake.h>
 #include <tenon/generated/ops.h>
-#include <tenon/runtime/launch.h>
+#include <tenon/oracle/oracle.h>
 #include <tenon/schema/derive.h>
 
 #include <fmt/format.h>
@@ -27,7 +27,7 @@ using dispatch::Value;
 
 // Every kernel launched by this executable is also run by the loop interpreter.
 [[maybe_unused]] const bool oracle = [] {
-  runtime::set_oracle(true);
+  oracle::enable(true);
   return true;
 }();
 
@@ -388,9 +388,9 @@ std::vector<Tensor> gradients_of(const Tensor& scalar, const std::vector<Tensor>
 }
 
 struct WithoutOracle {
-  bool before = runtime::oracle_enabled();
-  WithoutOracle() { runtime::set_oracle(false); }
-  ~WithoutOracle() { runtime::set_oracle(before); }
+  bool before = oracle::enabled();
+  WithoutOracle() { oracle::enable(false); }
+  ~WithoutOracle() { oracle::enable(before); }
 };
 
 // Central differences of a number with respect to every element of the inputs. The kernels are those that ran at the

@@ -6,7 +6,7 @@
 #include <tenon/graph/trace.h>
 #include <tenon/loop/evaluate.h>
 #include <tenon/ops/row.h>
-#include <tenon/runtime/launch.h>
+#include <tenon/oracle/oracle.h>
 
 #include <cmath>
 #include <limits>
@@ -121,7 +121,7 @@ class RowKernel final : public ops::Element, public ops::ViewIndex {
     }
     std::vector<uint64_t> scalars;
     if (row_.element.random) scalars = {random_.first, random_.second};
-    runtime::launch_interpreted(kernel, memory, {}, scalars);
+    oracle::launch_interpreted(kernel, memory, {}, scalars);
     note_scale(out, closeness);
     return out;
   }
@@ -328,12 +328,12 @@ std::vector<Tensor> evaluate_row(const dispatch::Operator& op, std::span<const V
     RowKernel kernel(*row, copies, sizes, copies[0].tensor().dtype(), {});
     return {kernel.run(context.closeness)};
   }
-  if (row->dynamic()) return row->opaque.make(arguments);
+  if (row->dynamic()) return row->opaque.cpu.make(arguments);
   std::vector<ops::TensorMeta> metas = ops::infer(*row, arguments);
   std::vector<Tensor> results;
   if (row->kind == ops::Kind::Opaque) {
     for (const ops::TensorMeta& meta : metas) results.push_back(allocate(plain(meta.sizes), meta.dtype));
-    row->opaque.cpu(arguments, results);
+    row->opaque.cpu.fill(arguments, results);
     return results;
   }
   RowKernel kernel(*row, copies, plain(metas[0].sizes), metas[0].dtype,

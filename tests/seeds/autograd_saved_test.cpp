@@ -6,7 +6,7 @@
 #include <tenon/autograd/saved.h>
 #include <tenon/dispatch/profiler.h>
 #include <tenon/nn/modules.h>
-#include <tenon/runtime/launch.h>
+#include <tenon/oracle/oracle.h>
 #include <tenon/support/warnings.h>
 
 #include <filesystem>
@@ -401,9 +401,9 @@ TEST_P(TestAutograd, tensor_grad_warnings) {
 
 // So many launches take minutes if each is interpreted, too; other cases check these kernels.
 struct WithoutOracle {
-  WithoutOracle() { runtime::set_oracle(false); }
-  ~WithoutOracle() { runtime::set_oracle(before); }
-  bool before = runtime::oracle_enabled();
+  WithoutOracle() { oracle::enable(false); }
+  ~WithoutOracle() { oracle::enable(before); }
+  bool before = oracle::enabled();
 };
 
 nn::Sequential block() { return nn::Sequential(nn::Linear(10, 1000), nn::ReLU(), nn::Linear(1000, 10)); }

@@ -1,6 +1,7 @@
 #include "operators.h"
 
 #include <tenon/aot/aot.h>
+#include <tenon/codegen/compile.h>
 #include <tenon/runtime/plan.h>
 #include <tenon/schedule/schedule.h>
 
@@ -176,7 +177,7 @@ std::string kernels_of(const Function& function, const Tensors& inputs, Dynamic 
   auto text = std::make_shared<std::string>();
   auto compiler = [text](const graph::Graph& part) -> GraphFunction {
     std::shared_ptr<const runtime::Plan> plan = schedule::compile_graph(part);
-    for (const codegen::CompiledKernelRef& kernel : plan->kernels) *text += kernel->text;
+    for (const load::KernelRef& kernel : plan->kernels) *text += codegen::compiled_from(*kernel)->text;
     return [plan](std::span<const Tensor> given, std::span<const int64_t> symbols) {
       return runtime::run(*plan, given, symbols);
     };

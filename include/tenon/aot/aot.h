@@ -151,10 +151,15 @@ struct Partition {
 
 Partition partition(const JointGraph& joint);
 
-// What was made of a captured graph; kept for explanations.
+// What was made of a captured graph; kept for explanations, and for those who write it down.
 struct Compiled {
   GraphFunction run;
-  std::shared_ptr<graph::Graph> joint, forward, backward;  // backward: null if nothing requires grad
+  // Null of a backend that runs the captured graph as it is.
+  std::shared_ptr<const Program> program = nullptr;
+  std::shared_ptr<const JointGraph> traced = nullptr;
+  std::vector<int32_t> bound = {};  // unbacked symbols: forward's last outputs
+  // backward: null if nothing requires grad
+  std::shared_ptr<graph::Graph> joint = nullptr, forward = nullptr, backward = nullptr;
 };
 
 struct Options {

@@ -85,6 +85,12 @@ class Compiled {
   //   infer.refresh();
   void refresh() const { state_->refresh(); }
 
+  // What stands behind it, for those who write it down (deploy/save_compiled.h).
+  //
+  //   auto twice = compile([](Tensor a) { return a * 2; });
+  //   int64_t compiles = twice.compiled_function().compile_count();
+  const capture::CompiledFunction& compiled_function() const { return *state_; }
+
   // How many graphs were compiled since the start or the last `reset()`.
   int64_t compile_count() const { return state_->compile_count(); }
   // Forgets everything that was compiled.

@@ -176,6 +176,7 @@ class CompiledFunction {
 
  private:
   friend class Capture;
+  friend struct Captured;
   struct State;
   std::unique_ptr<State> state_;
 };

@@ -4,7 +4,7 @@
 // parallel. A kernel stays loaded as long as somebody holds it, and the latest few thousand beyond that.
 #pragma once
 
-#include <tenon/codegen/launch_shape.h>
+#include <tenon/load/kernel.h>
 #include <tenon/loop/kernel.h>
 
 #include <memory>
@@ -14,20 +14,26 @@
 
 namespace tenon::codegen {
 
-struct CompiledKernel {
-  loop::Kernel kernel;  // what was compiled
-  std::string text;     // the same as text
-  loop::EntryPoint entry = nullptr;
-  std::shared_ptr<void> code;  // the memory in which `entry` lies
-  LaunchShape shape;
+struct CompiledKernel final : load::Kernel {
+  loop::Kernel kernel;      // what was compiled
+  std::string text;         // the same as text
   bool from_cache = false;  // the object came from disk
   double compile_ms = 0;    // time to get the entry point
 };
 
 using CompiledKernelRef = std::shared_ptr<const CompiledKernel>;
 
+// What a kernel was compiled from; null: it was loaded from a file.
+const CompiledKernel* compiled_from(const load::Kernel& kernel);
+
+// How a kernel may be split over threads.
+load::LaunchShape launch_shape(const loop::Kernel& kernel);
+
 std::vector<CompiledKernelRef> compile_all(std::vector<loop::Kernel> kernels);
 CompiledKernelRef compile(loop::Kernel kernel);
+
+// The kernel as an object file for every machine with vectors of so many bits: 256 (x86-64-v3) or 512 (x86-64-v4).
+std::string portable_object(const loop::Kernel& kernel, int bits);
 
 // The widest vectors in use, in bits: what the host has, capped by TENON_ISA (128, 256 or 512). Reading a bad value is
 // an Error that lists the good ones. Tests set it with `set_isa` (0: back to the default); kernels compiled before keep

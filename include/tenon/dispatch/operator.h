@@ -34,10 +34,14 @@ struct Call {
 
 using KernelFunction = std::function<void(Call&)>;
 
+struct OpaqueKernel;
+
 // What other rooms know of an operator (the row of the table).
 class OperatorTraits {
  public:
   virtual ~OperatorTraits() = default;
+  // Null: the operator is not a kernel that fusion cannot see into.
+  virtual const OpaqueKernel* opaque_kernel() const { return nullptr; }
 };
 
 class Operator final : public Counted {

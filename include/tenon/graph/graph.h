@@ -6,6 +6,7 @@
 // the inputs, the values of the symbols are found when the graph runs.
 #pragma once
 
+#include <tenon/core/size_guards.h>
 #include <tenon/dispatch/operator.h>
 #include <tenon/sym/env_copy.h>
 
@@ -67,13 +68,7 @@ struct SeedEvent {
   dispatch::Value seed;  // an integer, possibly symbolic
 };
 
-// Where the value of a symbol is found.
-struct SymbolSource {
-  // AnySize: 0 and 1 as well. None: of unbacked symbols, which a node binds.
-  enum class Kind : uint8_t { None, Size, AnySize, Stride, Number } kind = Kind::None;
-  int32_t input = -1;  // position among the inputs (tensors), or among the numbers
-  int32_t dim = -1;
-};
+using core::SymbolSource;
 
 // An output that an input becomes. Whoever runs the graph may write it there himself; then the output is the input.
 struct Written {

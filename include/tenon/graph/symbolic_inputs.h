@@ -6,60 +6,14 @@
 // dimensions; a stride that does not is static, or a symbol of its own if the tensor has dynamic sizes.
 #pragma once
 
+#include <tenon/core/size_guards.h>
 #include <tenon/graph/graph.h>
 
 #include <map>
 
 namespace tenon::graph {
 
-// What must hold for a graph to be used again, as far as sizes go.
-//
-// A capture may go on after some of it was compiled: guards then come in slices, each about what was met since the one
-// before, and each appends the values of its symbols to those that are known already.
-class SizeGuards {
- public:
-  // Appends the values of the slice's symbols; false if a size, a stride or a guard does not hold. Allocates only for
-  // many symbols. Without `all`, those that were set apart are not looked at.
-  bool check(std::span<const Tensor> inputs, std::span<const int64_t> numbers, SmallVector<int64_t, 16>& symbols,
-             bool all = true) const;
-  // By input: its sizes are constants, and a caller may know them by other means.
-  void set_apart(const std::vector<bool>& inputs);
-  // What does not hold, in words: "size of x at dim 0: expected 4, got 6". `symbols`: known before the slice.
-  struct Failure {
-    std::string text;
-    CallSite site = {};  // the line that asked, which is not looked up yet
-  };
-  std::vector<Failure> failures(std::span<const Tensor> inputs, std::span<const int64_t> numbers,
-                                std::vector<int64_t> symbols = {}) const;
-  // One line each.
-  std::vector<std::string> describe() const;
-
- private:
-  friend class SymbolicInputs;
-  struct Expectation {
-    int32_t input;
-    int32_t dim;
-    bool stride;
-    sym::Expr value;
-  };
-  struct Fixed {
-    int32_t input;
-    int32_t dim;
-    bool stride;
-    int64_t value;
-  };
-  int64_t value_of(const SymbolSource& source, std::span<const Tensor> inputs, std::span<const int64_t> numbers) const;
-
-  Ref<sym::ShapeEnv> env_;
-  std::vector<std::string> names_;
-  size_t first_symbol_ = 0;
-  std::vector<SymbolSource> sources_;  // of the slice's symbols
-  std::vector<Fixed> fixed_;           // sizes and strides that are constants
-  size_t apart_ = 0;                   // how many of them, at the end, were set apart
-  std::vector<Expectation> expected_;  // the others that do not define a symbol
-  std::vector<sym::Guard> guards_;
-  sym::ExprProgram program_;  // expectations, then guards
-};
+using core::SizeGuards;
 
 // What is to become of one dimension of an input.
 struct DimPolicy {

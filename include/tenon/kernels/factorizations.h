@@ -51,6 +51,11 @@ void householder_apply(const TensorBase& reflections, const TensorBase& tau, con
 // NaNs.
 void singular_values(const TensorBase& self, const TensorBase& u, const TensorBase& s, const TensorBase& vh);
 
+// Ones on the diagonal of each matrix, zeros elsewhere.
+void identity(const TensorBase& result);
+// The first rows of each matrix on and above the diagonal, as many as `result` has; zeros below.
+void upper_triangle(const TensorBase& self, const TensorBase& result);
+
 // The exponential of square matrices, by squaring that of a small one. (Golub and Van Loan, 9.3.)
 void matrix_exponential(const TensorBase& self, const TensorBase& result);
 

@@ -238,9 +238,10 @@ Kernel parse(std::string_view text);
 // Throws an InternalError that shows the kernel and names the first rule that it breaks.
 void verify(const Kernel& kernel);
 
-// How a compiled kernel is called, and the interpreter too. `scalars` are 8 bytes each: int64_t for integers and bools,
-// double for floats. Iterations [begin, end) of the outermost statement run if that is a single parallel loop;
-// otherwise begin and end are ignored. `failed` receives the smallest number of a failed check, and must start as -1.
+// How the interpreter is called, and a compiled kernel too (load/kernel.h). `scalars` are 8 bytes each: int64_t for
+// integers and bools, double for floats. Iterations [begin, end) of the outermost statement run if that is a single
+// parallel loop; otherwise begin and end are ignored. `failed` receives the smallest number of a failed check, and must
+// start as -1.
 struct Launch {
   void* const* buffers;
   const int64_t* integers;
@@ -248,8 +249,6 @@ struct Launch {
   int64_t begin, end;
   int64_t* failed;
 };
-using EntryPoint = void (*)(void* const* buffers, const int64_t* integers, const uint64_t* scalars, int64_t begin,
-                            int64_t end, int64_t* failed);
 
 // The extent of the kernel's parallel loop for these parameters, 0 if nothing is done in it; 1 if it has none.
 int64_t parallel_extent(const Kernel& kernel, std::span<const int64_t> integers);

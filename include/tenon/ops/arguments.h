@@ -1,38 +1,15 @@
-// The arguments of one call, by name.
+// The arguments of one call, by name, as rows read them.
 #pragma once
 
-#include <tenon/dispatch/operator.h>
+#include <tenon/dispatch/arguments.h>
 
 namespace tenon::ops {
 
-class Arguments {
- public:
-  Arguments(const dispatch::Operator& op, std::span<const dispatch::Value> values) : op_(&op), values_(values) {}
-
-  const dispatch::Operator& op() const { return *op_; }
-  std::span<const dispatch::Value> values() const { return values_; }
-  bool has(std::string_view name) const { return op_->schema().argument_index(name) >= 0; }
-  // An InternalError if the schema has no such argument.
-  const dispatch::Value& operator[](std::string_view name) const;
-
-  const Tensor& tensor(std::string_view name) const { return (*this)[name].tensor(); }
-  int64_t integer(std::string_view name) const { return (*this)[name].integer(); }
-  bool boolean(std::string_view name) const { return (*this)[name].boolean(); }
-  // A `dim` argument, wrapped into [0, rank).
-  int64_t dim(std::string_view name, int64_t rank) const;
-  // A list of dims, wrapped, sorted, unique; none or empty means all.
-  Ints dims_or_all(std::string_view name, int64_t rank) const;
-
- private:
-  const dispatch::Operator* op_;
-  std::span<const dispatch::Value> values_;
-};
+using dispatch::Arguments;
+using dispatch::wrap_dim;
 
 // Whether the condition holds. Where only the data can tell, it is taken for granted from now on and checked (saying
 // `otherwise`) when the data is there.
 bool holds(const SymBool& condition, const std::string& otherwise);
-
-// Wraps a dimension into [0, rank); an Error that names the operator otherwise. A 0-d tensor accepts 0 and -1.
-int64_t wrap_dim(int64_t dim, int64_t rank, std::string_view op_name);
 
 }  // namespace tenon::ops

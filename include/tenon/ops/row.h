@@ -11,6 +11,7 @@
 // are functions of other operators, one per input, and declare what they save.
 #pragma once
 
+#include <tenon/dispatch/opaque_kernel.h>
 #include <tenon/loop/builder.h>
 #include <tenon/ops/arguments.h>
 
@@ -56,6 +57,8 @@ struct PointwiseRule {
   // lanes are float32, it says which.
   std::function<Lane(std::span<const Lane>, Dtype)> body;
   size_t lanes = 0;  // how many `body` takes
+  // What a library's kernel may do in its place, to each element that it has just computed.
+  dispatch::Epilogue epilogue = dispatch::Epilogue::None;
   // Halves are computed as float: whether numbers and tensors of other dtypes are halves first, or as exact as they
   // come.
   bool rounds_operands = false;
@@ -123,12 +126,11 @@ struct ViewRule {
 
 using ShapeRule = std::function<std::vector<TensorMeta>(const Arguments&)>;
 
+// (Of a kernel that makes its results the shape rule serves fakes alone.)
 struct OpaqueRule {
-  std::function<void(const Arguments&, std::span<Tensor> outputs)> cpu;
+  dispatch::OpaqueKernel cpu;
   // Whether the kernel takes these arguments; when not, the row's decomposition is used. Empty: always.
   std::function<bool(const Arguments&)> supports;
-  // In place of `cpu`: makes its results, because only the data tells their sizes. The shape rule serves fakes alone.
-  std::function<std::vector<Tensor>(const Arguments&)> make;
 };
 
 // A size in a shape rule that only the data can tell, from `min` to `max` (if that is known). The fake room says where
@@ -212,7 +214,8 @@ struct Row final : dispatch::OperatorTraits {
   Derived gradient_plan;  // what autograd made of `grads`
   bool inplace() const { return functional != nullptr; }
   bool ignores(std::string_view argument) const;
-  bool dynamic() const { return static_cast<bool>(opaque.make); }  // sizes depend on data
+  bool dynamic() const { return static_cast<bool>(opaque.cpu.make); }  // sizes depend on data
+  const dispatch::OpaqueKernel* opaque_kernel() const override;
   bool differentiable() const { return !grads.empty(); }
   const GradRule* grad_of(std::string_view input) const;
   // Whether each input that has a gradient has a formula for it.

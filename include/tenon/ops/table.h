@@ -5,6 +5,9 @@
 //         .pointwise(Promotion::ToFloat, [](Lane x) { return sin(x); })
 //         .grad("self", saves("self"), [](Grad& g) { return g.grad() * cos(g.saved("self")); });
 //   }
+//
+// Where only the kernels of opaque rows are wanted (the library that runs saved functions), the same files are compiled
+// with TENON_KERNELS_ONLY: everything else that a row says is read over, and leaves no code.
 #pragma once
 
 #include <tenon/dispatch/call.h>
@@ -21,6 +24,81 @@ template <typename... Names>
 std::vector<std::string> saves(Names... names) {
   return {std::string(names)...};
 }
+
+#ifdef TENON_KERNELS_ONLY
+
+// An operator that is known by its schema and its kernel.
+class KernelOfRow final : public dispatch::OperatorTraits {
+ public:
+  dispatch::OpaqueKernel cpu;
+  const dispatch::OpaqueKernel* opaque_kernel() const override { return &cpu; }
+};
+
+class RowBuilder {
+ public:
+  RowBuilder(const char* schema, const char*, std::source_location) : schema_(schema) {}
+  ~RowBuilder() noexcept(false);
+  RowBuilder(RowBuilder&&) = delete;
+
+  template <typename Cpu, typename... Rest>
+  RowBuilder&& kernel(Cpu cpu, Rest&&...) && {
+    kernel_.fill = std::move(cpu);
+    return std::move(*this);
+  }
+  template <typename Cpu>
+  RowBuilder&& kernel_with(std::vector<dispatch::Epilogue> epilogues, Cpu cpu) && {
+    kernel_.fill_with = std::move(cpu);
+    kernel_.epilogues = std::move(epilogues);
+    return std::move(*this);
+  }
+  template <typename Make>
+  RowBuilder&& dynamic_kernel(Make make) && {
+    kernel_.make = std::move(make);
+    return std::move(*this);
+  }
+  template <typename F>
+  RowBuilder&& as(F&& say) && {
+    return say(std::move(*this));
+  }
+#define TENON_READ_OVER(name)     \
+  template <typename... Rest>     \
+  RowBuilder&& name(Rest&&...) && { \
+    return std::move(*this);      \
+  }
+  TENON_READ_OVER(pointwise)
+  TENON_READ_OVER(rounds_operands)
+  TENON_READ_OVER(reduce)
+  TENON_READ_OVER(element)
+  TENON_READ_OVER(writes)
+  TENON_READ_OVER(in_parts)
+  TENON_READ_OVER(view)
+  TENON_READ_OVER(scatter)
+  TENON_READ_OVER(replay)
+  TENON_READ_OVER(of_storage)
+  TENON_READ_OVER(copied_in_kernels)
+  TENON_READ_OVER(captured_in_parts)
+  TENON_READ_OVER(decompose)
+  TENON_READ_OVER(moves_self)
+  TENON_READ_OVER(pieces)
+  TENON_READ_OVER(is_epilogue)
+  TENON_READ_OVER(check)
+  TENON_READ_OVER(shape)
+  TENON_READ_OVER(grad)
+  TENON_READ_OVER(grad_not_implemented)
+  TENON_READ_OVER(random)
+  TENON_READ_OVER(uninitialised)
+  TENON_READ_OVER(ignores)
+  TENON_READ_OVER(not_differentiable)
+  TENON_READ_OVER(no_inplace)
+  TENON_READ_OVER(with_inplace)
+#undef TENON_READ_OVER
+
+ private:
+  const char* schema_;
+  dispatch::OpaqueKernel kernel_;
+};
+
+#else
 
 // Builds a row; the statement's end registers it.
 class RowBuilder {
@@ -95,7 +173,7 @@ class RowBuilder {
   // taken apart where it is first met.
   template <typename F>
   RowBuilder&& decompose(F function) && {
-    if (row_->kind != Kind::Opaque || !row_->opaque.cpu) row_->kind = Kind::Composite;
+    if (row_->kind != Kind::Opaque || !row_->opaque.cpu.fill) row_->kind = Kind::Composite;
     row_->decomposition = dispatch::boxed(std::move(function));
     return std::move(*this);
   }
@@ -112,12 +190,25 @@ class RowBuilder {
   RowBuilder&& kernel(std::function<void(const Arguments&, std::span<Tensor>)> cpu,
                       std::function<bool(const Arguments&)> supports = nullptr) && {
     row_->kind = Kind::Opaque;
-    row_->opaque = {std::move(cpu), std::move(supports), {}};
+    row_->opaque.cpu.fill = std::move(cpu);
+    row_->opaque.supports = std::move(supports);
+    return std::move(*this);
+  }
+  // Of a kernel that can do more to each element of its result than the operator asks for.
+  RowBuilder&& kernel_with(std::vector<dispatch::Epilogue> epilogues,
+                           std::function<void(const Arguments&, std::span<Tensor>, dispatch::Epilogue)> cpu) && {
+    row_->opaque.cpu.fill_with = std::move(cpu);
+    row_->opaque.cpu.epilogues = std::move(epilogues);
+    return std::move(*this);
+  }
+  // Of a pointwise row: what it is to such kernels.
+  RowBuilder&& is_epilogue(dispatch::Epilogue epilogue) && {
+    row_->pointwise.epilogue = epilogue;
     return std::move(*this);
   }
   RowBuilder&& dynamic_kernel(std::function<std::vector<Tensor>(const Arguments&)> make) && {
     row_->kind = Kind::Opaque;
-    row_->opaque.make = std::move(make);
+    row_->opaque.cpu.make = std::move(make);
     return std::move(*this);
   }
   // What several rows have in common, as a function that says it of one.
@@ -198,6 +289,8 @@ class RowBuilder {
 
   std::shared_ptr<Row> row_;
 };
+
+#endif
 
 // What a family's block calls `op`.
 struct RowMaker {

@@ -1,7 +1,8 @@
 // Launching one compiled kernel.
 #pragma once
 
-#include <tenon/codegen/compile.h>
+#include <tenon/load/kernel.h>
+#include <tenon/support/function_ref.h>
 
 #include <span>
 
@@ -9,17 +10,14 @@ namespace tenon::runtime {
 
 // Runs a kernel over its whole parallel extent, on the thread pool if the work is worth it. Counts `kernels_launched`.
 // A failed check becomes an Error with the check's text.
-void launch(const codegen::CompiledKernel& kernel, std::span<void* const> buffers, std::span<const int64_t> integers,
+void launch(const load::Kernel& kernel, std::span<void* const> buffers, std::span<const int64_t> integers,
             std::span<const uint64_t> scalars);
 
-// While on, every launch of at most 10^5 addressed elements also runs the loop interpreter on copies of the buffers,
-// and a difference is an InternalError: exact where the kernel is exact, within the stated error elsewhere.
-// TENON_ORACLE=1 turns it on at start; tests do.
-void set_oracle(bool on);
-bool oracle_enabled();
-
-// The same kernel through the interpreter alone.
-void launch_interpreted(const loop::Kernel& kernel, std::span<void* const> buffers, std::span<const int64_t> integers,
-                        std::span<const uint64_t> scalars);
+// Whoever looks at every launch: calls `run`, once, and may look at the buffers before and after it. Null: nobody.
+using LaunchWatch = void (*)(const load::Kernel& kernel, std::span<void* const> buffers,
+                             std::span<const int64_t> integers, std::span<const uint64_t> scalars,
+                             FunctionRef<void()> run);
+void watch_launches(LaunchWatch watch);
+LaunchWatch launch_watch();
 
 }  // namespace tenon::runtime

@@ -6,11 +6,10 @@
 // start of a run; those that need a value from data (an `item()`, the size of a `nonzero()`) once a step has bound it.
 #pragma once
 
-#include <tenon/codegen/compile.h>
-#include <tenon/dispatch/value.h>
+#include <tenon/dispatch/opaque_kernel.h>
+#include <tenon/load/kernel.h>
 #include <tenon/sym/shape_env.h>
 
-#include <functional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -46,12 +45,46 @@ struct LaunchStep {
   std::vector<ScalarSource> scalars;
 };
 
-// A call of an opaque kernel or library: reads and writes slots.
+// An argument of a call: a constant, or what stands next among the step's inputs or numbers.
+struct CallArgument {
+  enum class Kind : uint8_t {
+    Constant,
+    Tensor,
+    Tensors,
+    OptionalTensors,
+    Integer,
+    Integers,
+    Real,  // the number is its bits
+    Flag,
+  } kind = Kind::Constant;
+  dispatch::Value constant;      // of a Constant; owned
+  int64_t count = 1;             // of Tensors, Integers
+  std::vector<bool> given = {};  // of OptionalTensors: by place, whether there is one
+};
+
+// A call of an operator that loops do not express: of an opaque row's kernel, or of an author's operator through the
+// dispatcher.
 struct CallStep {
-  std::string name;
+  dispatch::OperatorRef op;
+  // Of the row; null: an author's operator, which makes its results. Tensors come first among these, then numbers, as
+  // tensors of one element.
+  const dispatch::OpaqueKernel* kernel = nullptr;
+  dispatch::Epilogue epilogue = dispatch::Epilogue::None;
+  std::vector<CallArgument> arguments;
   std::vector<Slot> inputs, outputs;
-  std::vector<ExprIndex> integers;
-  std::function<void(std::span<const Tensor> inputs, std::span<Tensor> outputs, std::span<const int64_t> integers)> run;
+  std::vector<ExprIndex> numbers;
+  size_t tensors = 0;  // how many of the outputs are tensors among the operator's results
+};
+
+// What an author's operator gave must look like its fake: the rest of the plan relies on those sizes and strides.
+struct CheckResultsStep {
+  struct Expected {
+    Slot slot;
+    Dtype dtype;
+    std::vector<ExprIndex> sizes, strides;
+  };
+  dispatch::OperatorRef op;
+  std::vector<Expected> results;
 };
 
 struct FreeStep {
@@ -77,7 +110,8 @@ struct CheckStep {
   sym::Guard check;
 };
 
-using Step = std::variant<AllocateStep, ViewStep, LaunchStep, CallStep, FreeStep, BindStep, EvaluateStep, CheckStep>;
+using Step = std::variant<AllocateStep, ViewStep, LaunchStep, CallStep, CheckResultsStep, FreeStep, BindStep,
+                          EvaluateStep, CheckStep>;
 
 // Expressions that are evaluated together.
 struct Phase {
@@ -97,7 +131,7 @@ struct Plan {
   Ref<sym::ShapeEnv> env;              // owns that pool
   std::vector<Phase> phases;           // the first is evaluated at the start
   size_t symbol_count = 0;             // of the pool, where steps bind symbols
-  std::vector<codegen::CompiledKernelRef> kernels;
+  std::vector<load::KernelRef> kernels;
   std::vector<Step> steps;
   std::vector<PlanOutput> outputs;
   std::vector<int32_t> draws;  // by random use: the number of the call's draw; -1: a draw of its own

@@ -1,6 +1,7 @@
 // One operator as one loop nest: what eager calls run.
 #pragma once
 
+#include <tenon/codegen/compile.h>
 #include <tenon/graph/graph.h>
 #include <tenon/runtime/plan.h>
 

@@ -39,13 +39,13 @@ std::string machine_code(llvm::Module& module, llvm::TargetMachine& machine, llv
 
 }  // namespace
 
-GeneratedObject generate_object(const loop::Kernel& kernel, int bits, bool want_text) {
-  TargetMachineHandle machine = borrow_target_machine(bits);
+GeneratedObject generate_object(const loop::Kernel& kernel, Target target, bool want_text) {
+  TargetMachineHandle machine = borrow_target_machine(target);
   llvm::LLVMContext context;
   llvm::Module module(kernel.name, context);
   module.setTargetTriple(machine->getTargetTriple().str());
   module.setDataLayout(machine->createDataLayout());
-  emit_kernel(kernel, target_spec(bits), module);
+  emit_kernel(kernel, target_spec(target), module);
   std::string problem;
   llvm::raw_string_ostream problem_stream(problem);
   if ((want_text || bounds_checks()) && llvm::verifyModule(module, &problem_stream)) {

@@ -2,7 +2,7 @@
 #include "arithmetic.h"
 #include "convert.h"
 #include "emitter.h"
-#include "jit.h"
+#include "load/object.h"
 
 #include "../bounds.h"
 #include "loop/iterations.h"
@@ -40,7 +40,7 @@ Emitter::Emitter(const loop::Kernel& kernel, const TargetSpec& target, llvm::Mod
 void Emitter::run() {
   llvm::Type *pointer = b_.getPtrTy(), *integer = b_.getInt64Ty();
   auto* type = llvm::FunctionType::get(b_.getVoidTy(), {pointer, pointer, pointer, integer, integer, pointer}, false);
-  function_ = llvm::Function::Create(type, llvm::Function::ExternalLinkage, kEntryName, module_);
+  function_ = llvm::Function::Create(type, llvm::Function::ExternalLinkage, load::kEntryName, module_);
   function_->setDoesNotThrow();
   const std::string width = std::to_string(target_.bits);
   function_->addFnAttr("prefer-vector-width", width);

@@ -46,13 +46,15 @@ bool host_has(const char* const (&names)[N]) {
   return true;
 }
 
+// Intel's cores up to Ice Lake ask for 256-bit vectors to keep their clock; our vectors are explicit.
+constexpr const char* kWholeVectors = "-prefer-256-bit";
+
 std::string all_features() {
   std::vector<std::string> on;
   for (const auto& entry : host_features())
     if (entry.getValue()) on.push_back("+" + entry.getKey().str());
   std::sort(on.begin(), on.end());
-  // Intel's cores up to Ice Lake ask for 256-bit vectors to keep their clock; our vectors are explicit.
-  on.push_back("-prefer-256-bit");
+  on.push_back(kWholeVectors);
   return fmt::format("{}", fmt::join(on, ","));
 }
 
@@ -71,14 +73,15 @@ int default_bits() {
 
 struct Pool {
   support::ForkSafe<std::mutex> mutex;
-  std::vector<llvm::TargetMachine*> idle[3];  // by width
+  std::vector<llvm::TargetMachine*> idle[4];  // by `slot`
 };
 // Never destroyed: threads may still hold machines when the process ends.
 Pool& machine_pool() {
   static Pool* pool = new Pool;
   return *pool;
 }
-int slot(int bits) { return bits == 128 ? 0 : bits == 256 ? 1 : 2; }
+// (What we ask of a machine with narrower vectors, all such machines have.)
+size_t slot(Target target) { return target.bits == 128 ? 0 : target.bits == 256 ? 1 : target.portable ? 3 : 2; }
 
 // Sets one of LLVM's own switches, which are reached by name only.
 void set_llvm_switch(const char* switch_name, bool on) {
@@ -88,7 +91,7 @@ void set_llvm_switch(const char* switch_name, bool on) {
   static_cast<llvm::cl::opt<bool>*>(found->second)->setValue(on);
 }
 
-llvm::TargetMachine* make_machine(int bits) {
+llvm::TargetMachine* make_machine(Target machine_wanted) {
   static std::once_flag once;
   std::call_once(once, [] {
     llvm::InitializeNativeTarget();
@@ -103,7 +106,7 @@ llvm::TargetMachine* make_machine(int bits) {
   const std::string triple = llvm::sys::getProcessTriple();
   const llvm::Target* target = llvm::TargetRegistry::lookupTarget(triple, error);
   TENON_ASSERT(target, "{}", error);
-  const TargetSpec& spec = target_spec(bits);
+  const TargetSpec& spec = target_spec(machine_wanted);
   llvm::TargetOptions options;
   options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
   options.EnableFastISel = false;
@@ -135,25 +138,30 @@ void set_isa(int bits) {
   forced_bits = bits == 0 ? 0 : std::min(bits, host_bits());
 }
 
-static TargetSpec make_spec(int bits) {
+static TargetSpec make_spec(Target target) {
   TargetSpec spec;
-  spec.bits = bits;
-  spec.lanes = bits / 32;
-  spec.has_fma = spec.has_half = bits >= 256;
-  spec.cpu = bits == 512 ? llvm::sys::getHostCPUName().str() : bits == 256 ? "x86-64-v3" : "x86-64-v2";
-  spec.features = bits == 512 ? all_features() : "";
+  spec.bits = target.bits;
+  spec.lanes = target.bits / 32;
+  spec.has_fma = spec.has_half = target.bits >= 256;
+  spec.cpu = target.bits == 512 ? "x86-64-v4" : target.bits == 256 ? "x86-64-v3" : "x86-64-v2";
+  if (target.bits == 512) spec.features = kWholeVectors;
+  if (target.bits == 512 && !target.portable) {
+    spec.cpu = llvm::sys::getHostCPUName().str();
+    spec.features = all_features();
+  }
   return spec;
 }
 
 // Made once: asking the host for its features is slow, above all inside a virtual machine.
-const TargetSpec& target_spec(int bits) {
+const TargetSpec& target_spec(Target target) {
   // Never destroyed: threads may compile while the process ends.
-  static const auto& specs = *new std::array{make_spec(128), make_spec(256), make_spec(512)};
-  return specs[slot(bits)];
+  static const auto& specs =
+      *new std::array{make_spec({128}), make_spec({256}), make_spec({512}), make_spec({512, true})};
+  return specs[slot(target)];
 }
 
 std::string target_description() {
-  const TargetSpec& spec = target_spec(isa_bits());
+  const TargetSpec& spec = target_spec({isa_bits()});
   return fmt::format("{}-bit {} {} llvm {} tenon {}{}", spec.bits, spec.cpu, spec.features, LLVM_VERSION_STRING,
                      kVersion, bounds_checks() ? " bounds" : "");
 }
@@ -161,21 +169,21 @@ std::string target_description() {
 void ReturnTargetMachine::operator()(llvm::TargetMachine* machine) const {
   Pool& pool = machine_pool();
   std::lock_guard lock(pool.mutex);
-  pool.idle[slot(bits)].push_back(machine);
+  pool.idle[slot(target)].push_back(machine);
 }
 
-TargetMachineHandle borrow_target_machine(int bits) {
+TargetMachineHandle borrow_target_machine(Target target) {
   Pool& pool = machine_pool();
   {
     std::lock_guard lock(pool.mutex);
-    auto& idle = pool.idle[slot(bits)];
+    auto& idle = pool.idle[slot(target)];
     if (!idle.empty()) {
       llvm::TargetMachine* machine = idle.back();
       idle.pop_back();
-      return TargetMachineHandle(machine, {bits});
+      return TargetMachineHandle(machine, {target});
     }
   }
-  return TargetMachineHandle(make_machine(bits), {bits});
+  return TargetMachineHandle(make_machine(target), {target});
 }
 
 }  // namespace tenon::codegen

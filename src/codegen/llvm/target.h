@@ -1,6 +1,8 @@
 // The machine that kernels are generated for: the host's features, capped by `isa_bits()`.
 #pragma once
 
+#include "backend.h"
+
 #include <llvm/Target/TargetMachine.h>
 
 #include <memory>
@@ -17,17 +19,17 @@ struct TargetSpec {
   std::string features;   // "+avx2,+fma,…"
 };
 
-const TargetSpec& target_spec(int bits);
+const TargetSpec& target_spec(Target target);
 // The widest vectors of the host: 128, 256 or 512.
 int host_bits();
 
 // A TargetMachine may serve one thread at a time; `borrow_target_machine` takes one from a pool and the handle gives
 // it back.
 struct ReturnTargetMachine {
-  int bits;
+  Target target;
   void operator()(llvm::TargetMachine* machine) const;
 };
 using TargetMachineHandle = std::unique_ptr<llvm::TargetMachine, ReturnTargetMachine>;
-TargetMachineHandle borrow_target_machine(int bits);
+TargetMachineHandle borrow_target_machine(Target target);
 
 }  // namespace tenon::codegen

@@ -1,4 +1,6 @@
 // Small functions of other operators that graphs name.
+#include "ops/by_name.h"
+
 #include <tenon/ops/table.h>
 #include <tenon/sym/size_rules.h>
 
@@ -7,11 +9,6 @@
 
 namespace tenon::ops {
 namespace {
-
-const Tensor& given(const Tensor& tensor, const char* op_name) {
-  TENON_CHECK(tensor.defined(), "[{}] expected a tensor, got an undefined one", op_name);
-  return tensor;
-}
 
 // Of bytes these are bytes, as in PyTorch.
 Tensor truth(const Tensor& result, const Tensor& self) { return self.dtype() == kUInt8 ? result.to(kUInt8) : result; }

@@ -10,11 +10,6 @@
 namespace tenon::ops {
 namespace {
 
-const Tensor& given(const Tensor& tensor, const char* op_name) {
-  TENON_CHECK(tensor.defined(), "[{}] expected a tensor, got an undefined one", op_name);
-  return tensor;
-}
-
 void check_dtype(const Tensor& log_probs) {
   TENON_CHECK_IMPLEMENTED(log_probs.dtype() == kFloat32 || log_probs.dtype() == kFloat64,
                           "[ctc_loss] expected log_probs of float32 or float64, got {}", log_probs.description());

@@ -5,6 +5,8 @@
 #include <tenon/ops/table.h>
 #include <tenon/sym/size_rules.h>
 
+#include <algorithm>
+
 namespace tenon::ops {
 namespace {
 
@@ -195,9 +197,11 @@ OPS(histograms) {
         const int64_t least = arguments["minlength"].sym_int();
         int64_t size = 0;
         if (self.numel().plain() > 0) {
-          const int64_t low = min(self).item<int64_t>(), high = max(self).item<int64_t>();
-          TENON_CHECK(low >= 0, "[bincount] expected numbers of at least 0, got {}", low);
-          size = high + 1;
+          const Tensor numbers = self.to(kInt64).contiguous();
+          const auto* first = numbers.data<int64_t>();
+          const auto [low, high] = std::minmax_element(first, first + numbers.numel().plain());
+          TENON_CHECK(*low >= 0, "[bincount] expected numbers of at least 0, got {}", *low);
+          size = *high + 1;
         }
         const dispatch::Value& weights = arguments["weights"];
         Dtype dtype = kInt64;

@@ -10,11 +10,6 @@ namespace {
 using Tensors = std::vector<Tensor>;
 using OptionalTensor = std::optional<Tensor>;
 
-const Tensor& given(const Tensor& tensor, const char* op_name) {
-  TENON_CHECK(tensor.defined(), "[{}] expected a tensor, got an undefined one", op_name);
-  return tensor;
-}
-
 std::optional<Scalar> less(bool unbiased) { return Scalar(int64_t{unbiased ? 1 : 0}); }
 
 // Of variables in rows, observations in columns, each with a weight and a number of times.

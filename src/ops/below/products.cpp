@@ -11,11 +11,6 @@ namespace {
 
 using Tensors = std::vector<Tensor>;
 
-const Tensor& given(const Tensor& tensor, const char* op_name) {
-  TENON_CHECK(tensor.defined(), "[{}] expected a tensor, got an undefined one", op_name);
-  return tensor;
-}
-
 Tensor cross_product(const Tensor& a, const Tensor& b, int64_t dim, const char* op_name) {
   TENON_CHECK(given(a, op_name).dim() == given(b, op_name).dim(),
               "[{}] expected tensors of as many dimensions, got {} and {}", op_name, a.description(), b.description());

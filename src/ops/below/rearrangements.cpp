@@ -11,11 +11,6 @@ namespace {
 
 using OptionalTensor = std::optional<Tensor>;
 
-const Tensor& given(const Tensor& tensor, const char* op_name) {
-  TENON_CHECK(tensor.defined(), "[{}] expected a tensor, got an undefined one", op_name);
-  return tensor;
-}
-
 // The sizes in front of the last three, and these.
 struct Image {
   SymInts outer;

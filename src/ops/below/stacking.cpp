@@ -11,11 +11,6 @@ namespace {
 
 using Tensors = std::vector<Tensor>;
 
-const Tensor& given(const Tensor& tensor, const char* op_name) {
-  TENON_CHECK(tensor.defined(), "[{}] expected a tensor, got an undefined one", op_name);
-  return tensor;
-}
-
 // Of at least `rank` dimensions. The second new one of three stands in front, the third behind, as in NumPy.
 Tensor at_least(const Tensor& self, int64_t rank, const char* op_name) {
   if (given(self, op_name).dim() >= rank) return self;

@@ -1,4 +1,4 @@
-#include <tenon/codegen/launch_shape.h>
+#include <tenon/codegen/compile.h>
 
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@ TEST(LaunchShape, WithoutParallelLoopIsOneIteration) {
       "    %1 = reduce sum %0 : f32\n"
       "  }\n"
       "  store out[0], %1\n");
-  LaunchShape shape(kernel);
+  load::LaunchShape shape = launch_shape(kernel);
   EXPECT_FALSE(shape.parallel());
   EXPECT_EQ(shape.evaluate(std::vector<int64_t>{7}).extent, 1);
 }
@@ -25,7 +25,7 @@ TEST(LaunchShape, ConstantsNeedNoParameters) {
       "    %0 = load x[i0] : f32\n"
       "    store out[i0], %0\n"
       "  }\n");
-  LaunchShape shape(kernel);
+  load::LaunchShape shape = launch_shape(kernel);
   EXPECT_TRUE(shape.parallel());
   EXPECT_TRUE(shape.vector());
   EXPECT_EQ(shape.evaluate({}).extent, 24);
@@ -42,7 +42,7 @@ TEST(LaunchShape, FollowsTheParameters) {
       "      store out[i1 + n*i0], %0\n"
       "    }\n"
       "  }\n");
-  LaunchShape shape(kernel);
+  load::LaunchShape shape = launch_shape(kernel);
   EXPECT_FALSE(shape.vector());
   for (int64_t m : {0, 3, 100})
     for (int64_t n : {0, 1, 50}) {

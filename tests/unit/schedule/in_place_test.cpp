@@ -2,6 +2,7 @@
 #include "../capture/testing.h"
 
 #include <tenon/aot/aot.h>
+#include <tenon/codegen/compile.h>
 #include <tenon/schedule/schedule.h>
 
 #include "schedule/in_place.h"
@@ -29,7 +30,7 @@ struct Compiled {
   // Elements that the plan's kernels store, of a plan without symbols.
   int64_t elements() const {
     int64_t count = 0;
-    for (const auto& kernel : plan->kernels) count += stores(kernel->kernel.body);
+    for (const auto& kernel : plan->kernels) count += stores(codegen::compiled_from(*kernel)->kernel.body);
     return count;
   }
 

@@ -1,4 +1,5 @@
 // Which results are written past the caches.
+#include <tenon/codegen/compile.h>
 #include <tenon/schedule/schedule.h>
 #include <tenon/tenon.h>
 
@@ -22,7 +23,7 @@ std::shared_ptr<const runtime::Plan> plan_of(Body body, const Tensor& x) {
 int streaming_buffers(const runtime::Plan& plan) {
   int count = 0;
   for (const auto& kernel : plan.kernels)
-    for (const loop::Buffer& buffer : kernel->kernel.buffers) count += buffer.streaming;
+    for (const loop::Buffer& buffer : codegen::compiled_from(*kernel)->kernel.buffers) count += buffer.streaming;
   return count;
 }
 

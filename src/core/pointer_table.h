@@ -6,7 +6,7 @@
 #include <bit>
 #include <cstdint>
 
-namespace tenon::capture {
+namespace tenon::core {
 
 class PointerTable {
  public:
@@ -33,4 +33,4 @@ class PointerTable {
   SmallVector<Slot, 64> slots_;
 };
 
-}  // namespace tenon::capture
+}  // namespace tenon::core

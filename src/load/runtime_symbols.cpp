@@ -1,6 +1,5 @@
 #include "runtime_symbols.h"
 
-#include "bounds.h"
 #include "support/log_gamma.h"
 
 #include <atomic>
@@ -8,12 +7,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-
-#ifndef __SANITIZE_ADDRESS__
-#define TENON_BOUNDS_DEFAULT false
-#else
-#define TENON_BOUNDS_DEFAULT true
-#endif
 
 // One list of the lanes functions; it makes the definitions and the table.
 // clang-format off
@@ -70,13 +63,7 @@ static void tenon_check_failed(int64_t* failed, int64_t number) {
 
 }  // extern "C"
 
-namespace tenon::codegen {
-namespace {
-std::atomic<bool> checks{TENON_BOUNDS_DEFAULT};
-}
-
-bool bounds_checks() { return checks; }
-void set_bounds_checks(bool on) { checks = on; }
+namespace tenon::load {
 
 std::span<const RuntimeSymbol> runtime_symbols() {
 #define TENON_ROW(name) {#name, reinterpret_cast<const void*>(&name)},
@@ -91,4 +78,4 @@ std::span<const RuntimeSymbol> runtime_symbols() {
   return table;
 }
 
-}  // namespace tenon::codegen
+}  // namespace tenon::load

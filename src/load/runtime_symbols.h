@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <span>
 
-namespace tenon::codegen {
+namespace tenon::load {
 
 struct RuntimeSymbol {
   const char* name;
@@ -17,4 +17,4 @@ struct RuntimeSymbol {
 
 std::span<const RuntimeSymbol> runtime_symbols();
 
-}  // namespace tenon::codegen
+}  // namespace tenon::load
