@@ -130,7 +130,7 @@ set_tests_properties(examples PROPERTIES LABELS examples TIMEOUT ${TENON_TEST_TI
   ENVIRONMENT "${TENON_TEST_ENVIRONMENT}")
 
 # The programs of these pages, as they stand there.
-foreach(page getting_started from_pytorch freezing)
+foreach(page getting_started from_pytorch freezing deployment)
   set(source ${examples_dir}/page_${page}.cpp)
   add_custom_command(OUTPUT ${source}
     COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/tools/page ${PROJECT_SOURCE_DIR}/docs/${page}.md --out ${source}
@@ -180,6 +180,12 @@ tenon_repository_test(programs_test ${PROJECT_SOURCE_DIR}/tests/tools/programs_t
 tenon_repository_test(side_by_side_test ${PROJECT_SOURCE_DIR}/tests/tools/side_by_side_test.py
   ${PROJECT_BINARY_DIR}/side_by_side)
 tenon_repository_test(tenon_tool_test ${PROJECT_SOURCE_DIR}/tests/tools/tenon_test.py $<TARGET_FILE:tenon_tool>)
+
+tenon_repository_test(deploy_test ${PROJECT_SOURCE_DIR}/tests/tools/deploy_test.py
+  ${PROJECT_BINARY_DIR}/deploy $<TARGET_FILE:tenon_tool> $<TARGET_FILE:tenon_runtime>)
+if(TENON_SANITIZE)
+  set_property(TEST deploy_test APPEND PROPERTY ENVIRONMENT TENON_SANITIZED=1)
+endif()
 
 # Programs that end in every place, way and order.
 tenon_program(ends tests/ends/ends.cpp)

@@ -28,6 +28,7 @@
 #include <tenon/data/loader.h>
 #include <tenon/data/progress.h>
 #include <tenon/data/text.h>
+#include <tenon/deploy/save_compiled.h>
 #include <tenon/dispatch/autocast.h>
 #include <tenon/dispatch/numbers.h>
 #include <tenon/dispatch/profiler.h>
@@ -72,6 +73,7 @@
 #include <tenon/optim/optimizer.h>
 #include <tenon/optim/schedulers.h>
 #include <tenon/optim/sgd.h>
+#include <tenon/package/load_compiled.h>
 #include <tenon/support/counters.h>
 #include <tenon/support/log.h>
 #include <tenon/support/parallel.h>

@@ -29,7 +29,7 @@ class Tool(unittest.TestCase):
         self.assertEqual(run().returncode, 2)
         done = run("opss")
         self.assertEqual(done.returncode, 2)
-        self.assertIn("unknown command 'opss': expected one of ops, cache, kernel, version", done.stderr)
+        self.assertIn("unknown command 'opss': expected one of ops, cache, kernel, show, package, version", done.stderr)
 
     def test_version(self):
         done = run("version")

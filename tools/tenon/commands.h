@@ -19,6 +19,8 @@ class UsageError : public tenon::Error {
 int run_ops(const Words& words);
 int run_cache(const Words& words);
 int run_kernel(const Words& words);
+int run_show(const Words& words);
+int run_package(const Words& words);
 int run_version(const Words& words);
 
 }  // namespace tool

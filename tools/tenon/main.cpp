@@ -25,6 +25,11 @@ constexpr Command kCommands[] = {
      "  tenon kernel FILE            parses, verifies and compiles a kernel text; with TENON_DEBUG_DIR set, shows "
      "where its\n"
      "                               LLVM IR and assembly are\n"},
+    {"show", tool::run_show,
+     "  tenon show FILE              what is in a file of save_compiled: calls, guards, tensors, kernels, plans\n"},
+    {"package", tool::run_package,
+     "  tenon package FILE [-o FILE.o] [--header FILE.h] [--name NAME]\n"
+     "                               the same as an object file, so that it is part of a program\n"},
     {"version", tool::run_version, "  tenon version                version, vector width and target\n"},
 };
 

@@ -1,0 +1,14 @@
+// What a row leaves where only kernels are wanted (TENON_KERNELS_ONLY, ops/table.h): an operator that is known by its
+// schema and its kernel. Part of libtenon_runtime alone.
+#include <tenon/ops/table.h>
+
+namespace tenon::ops {
+
+RowBuilder::~RowBuilder() noexcept(false) {
+  if (!kernel_.fill && !kernel_.make) return;
+  auto kernel = std::make_shared<KernelOfRow>();
+  kernel->cpu = std::move(kernel_);
+  dispatch::define(schema::parse(schema_), std::move(kernel));
+}
+
+}  // namespace tenon::ops
