@@ -36,7 +36,7 @@ set_property(TARGET tenon_runtime APPEND PROPERTY LINK_DEPENDS ${PROJECT_SOURCE_
 # wrapped for the library's code alone, not for the program's.
 set(object ${PROJECT_BINARY_DIR}/tenon_runtime.o)
 add_custom_command(OUTPUT ${object}
-  COMMAND ${CMAKE_LINKER} -r ${TENON_WRAPPED} -o ${object} ${objects}
+  COMMAND ${CMAKE_LINKER} -r ${TENON_WRAPPED} -o ${object} "$<FILTER:${objects},EXCLUDE,[.]gch$>"
   DEPENDS ${objects} COMMENT "Linking the object of libtenon_runtime.a" COMMAND_EXPAND_LISTS VERBATIM)
 set_source_files_properties(${object} PROPERTIES EXTERNAL_OBJECT ON GENERATED ON)
 add_library(tenon_runtime_static STATIC ${object})

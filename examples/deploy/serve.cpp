@@ -5,6 +5,7 @@
 #include <tenon/package/load_compiled.h>
 #include <tenon/support/error.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdio>

@@ -2,6 +2,9 @@
 
 #include <tenon/codegen/compile.h>
 
+#include <algorithm>
+#include <unordered_map>
+
 namespace tenon::codegen {
 namespace {
 
@@ -21,7 +24,12 @@ load::LaunchShape launch_shape(const loop::Kernel& kernel) {
   const auto* only = kernel.body.size() == 1 ? std::get_if<std::unique_ptr<loop::Loop>>(&kernel.body[0]) : nullptr;
   if (!only || !(*only)->parallel) return {};
   const loop::Loop& outer = **only;
-  return {loop::iterations(outer, *kernel.pool), work_of(outer.body, *kernel.pool), outer.vector, kernel.integers};
+  std::unordered_map<int32_t, sym::Expr> indices;
+  for (int32_t id = 0; id < kernel.pool->symbol_count(); ++id)
+    if (std::find(kernel.integers.begin(), kernel.integers.end(), kernel.pool->symbol(id)) == kernel.integers.end())
+      indices.emplace(id, kernel.pool->constant(0));
+  sym::Expr work = kernel.pool->substitute(work_of(outer.body, *kernel.pool), indices);
+  return {loop::iterations(outer, *kernel.pool), work, outer.vector, kernel.integers};
 }
 
 }  // namespace tenon::codegen

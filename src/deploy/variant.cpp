@@ -154,6 +154,11 @@ class Maker {
       }
       made_.plan = *schedule::compile_graph(root_.frozen->graph());
     }
+    for (const runtime::Step& step : made_.plan.steps)
+      if (const auto* call = std::get_if<runtime::CallStep>(&step))
+        if (dispatch::find_operator_or_null(call->op->name()) != call->op.get())
+          refuse_all("it calls {}, which is no registered operator: the body of a scan, or one that was removed",
+                     call->op->name());
     made_.bound = compiled_.bound;
     const aot::JointGraph& joint = *compiled_.traced;
     for (const aot::RandomEvent& event : joint.random)

@@ -345,6 +345,8 @@ class File {
       kernel->code = std::move(code.owner);
       kernel->pool = pools_[at];
       for (const std::string& integer : entry.integers) kernel->integers.push_back(pools_[at]->find_symbol(integer));
+      if (entry.is_parallel && !(entry.extent.defined() && entry.work.defined()))
+        Reader::refuse("a kernel does not say how far it goes");
       if (entry.is_parallel)
         kernel->shape = load::LaunchShape(entry.extent, entry.work, entry.is_vector, kernel->integers);
       kernel->scratch = entry.scratch;

@@ -5,7 +5,9 @@
 // before anything of it runs.
 #pragma once
 
+#include <tenon/core/random.h>
 #include <tenon/dispatch/structures.h>
+#include <tenon/generated/ops.h>
 
 #include <filesystem>
 #include <memory>
@@ -58,6 +60,8 @@ class Loaded<R(Args...)> {
         if (!rest.empty()) package::refuse_results(*function_, "it has more results than were asked for");
         return result;
       } catch (const ValueError& error) {
+        package::refuse_results(*function_, error.what());
+      } catch (const TypeError& error) {
         package::refuse_results(*function_, error.what());
       }
     }

@@ -1,6 +1,7 @@
 // Files that were cut or changed are refused, whatever was changed, and before anything of them runs.
 #include "../deploy/saved.h"
 #include "io/bytes.h"
+#include "io/json.h"
 #include "package/file.h"
 
 #include <sys/resource.h>
