@@ -1,5 +1,5 @@
-# libtenon_runtime: runs functions from files (package/load_compiled.h). It has no capture, no autograd and no compiler; of
-# the rows it has the kernels, of the operators those few that a program needs to make a tensor and to look into it.
+# libtenon_runtime: runs functions from files (package/load_compiled.h). It has no capture, no autograd and no compiler;
+# of the rows it has the kernels, of the operators those few that a program needs to make a tensor and to look into it.
 # Shared (tenon::runtime), and static (tenon::runtime_static) for programs that are one file.
 file(GLOB_RECURSE sources CONFIGURE_DEPENDS src/ops/*.cpp)
 # Of operators that are no rows, nothing is left.
@@ -20,7 +20,6 @@ add_dependencies(tenon_few_operators tenon_generated_api)
 
 set(objects
   ${TENON_RUNTIME_OBJECTS} $<TARGET_OBJECTS:tenon_row_kernels> $<TARGET_OBJECTS:tenon_few_operators>)
-set(include_directories $<TARGET_PROPERTY:tenon,INTERFACE_INCLUDE_DIRECTORIES>)
 
 add_library(tenon_runtime SHARED ${objects})
 set_target_properties(tenon_runtime PROPERTIES
@@ -47,6 +46,9 @@ target_link_libraries(tenon_runtime_static INTERFACE fmt::fmt dnnl gomp Threads:
 
 foreach(kind "" _static)
   target_compile_features(tenon_runtime${kind} INTERFACE cxx_std_20)
-  target_include_directories(tenon_runtime${kind} INTERFACE ${include_directories})
+  target_include_directories(tenon_runtime${kind} INTERFACE
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
+    $<BUILD_INTERFACE:${TENON_GENERATED_DIR}/include>
+    $<INSTALL_INTERFACE:include>)
   add_library(tenon::runtime${kind} ALIAS tenon_runtime${kind})
 endforeach()

@@ -149,8 +149,8 @@ class Guards {
     const graph::SizeGuards& sizes;
   };
   Parts parts() const {
-    return {grad_enabled_, autocast_, constants_, argument_names_, same_as_, sources_, tensors_, cells_, same_tensors_,
-            sizes_};
+    return {grad_enabled_, autocast_, constants_, argument_names_, same_as_,
+            sources_,      tensors_,  cells_,     same_tensors_,   sizes_};
   }
   // The sizes again: compiling may have asked more of them.
   void set_sizes(Session& session, const Progress& from);

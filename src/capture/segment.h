@@ -95,7 +95,8 @@ struct Segment {
   std::vector<InputRef> inputs;
   bool takes_all_inputs = false;  // they are the frame's inputs, in order
   aot::Compiled compiled;
-  std::shared_ptr<const graph::Graph> passed_on = nullptr;  // a graph that computes nothing, which `compiled` stands for
+  std::shared_ptr<const graph::Graph> passed_on =
+      nullptr;                                          // a graph that computes nothing, which `compiled` stands for
   std::shared_ptr<freezing::Frozen> frozen;             // what `compiled` runs, if parameters are its constants
   std::string not_frozen;                               // why not, if that was asked for
   std::string captured;                                 // the graph as text

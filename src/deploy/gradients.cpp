@@ -7,8 +7,7 @@ namespace tenon::deploy {
 namespace {
 
 const bool asked = [] {
-  package::ask_for_gradients(
-      [](const Tensor& tensor) { return autograd::grad_enabled() && tensor.requires_grad(); });
+  package::ask_for_gradients([](const Tensor& tensor) { return autograd::grad_enabled() && tensor.requires_grad(); });
   return true;
 }();
 

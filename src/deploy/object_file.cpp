@@ -18,7 +18,9 @@ namespace {
 
 constexpr size_t kAlignment = 64;  // as sections of the file have it
 
-void fill_up(std::string& text, size_t alignment) { text.resize((text.size() + alignment - 1) / alignment * alignment); }
+void fill_up(std::string& text, size_t alignment) {
+  text.resize((text.size() + alignment - 1) / alignment * alignment);
+}
 
 template <typename T>
 void append(std::string& text, const T& value) {

@@ -36,9 +36,7 @@ bool same_number(const CellContent& a, const CellContent& b) {
 }
 
 // What was compiled of a graph that computes nothing: which of its inputs its results are.
-aot::Compiled traced(const graph::Graph& passed_on) {
-  return aot::compile(passed_on, {}, false, aot::interpreted);
-}
+aot::Compiled traced(const graph::Graph& passed_on) { return aot::compile(passed_on, {}, false, aot::interpreted); }
 
 class Maker {
  public:
@@ -49,8 +47,9 @@ class Maker {
     see_end();
     if (root_.passed_on) compiled_ = traced(*root_.passed_on);
     if (!compiled_.traced)
-      refuse_all("its graph is run operator by operator: it was compiled by a backend of the user's, or inputs that it "
-                 "writes to overlap in memory");
+      refuse_all(
+          "its graph is run operator by operator: it was compiled by a backend of the user's, or inputs that it "
+          "writes to overlap in memory");
     if (!compiled_.traced->tangents.empty())
       refuse("it computes gradients: call it under NoGrad, or with tensors that do not require grad");
     if (!compiled_.program->hoisted.empty()) refuse("a result is a view that gradients pass");
@@ -260,8 +259,8 @@ class Maker {
     Remade found;
     if (view.output >= 0) {
       found.output = view.output;
-      found.base = found.view = forward().meta(std::get<graph::ValueId>(
-          forward().outputs[static_cast<size_t>(view.output)]));
+      found.base = found.view =
+          forward().meta(std::get<graph::ValueId>(forward().outputs[static_cast<size_t>(view.output)]));
     } else if (view.input >= 0) {
       found.input = view.input;
       found.base = input_meta(view.input);
@@ -272,9 +271,7 @@ class Maker {
     }
     return found;
   }
-  const Tensor& input_meta(int32_t input) const {
-    return forward().meta(forward().inputs[static_cast<size_t>(input)]);
-  }
+  const Tensor& input_meta(int32_t input) const { return forward().meta(forward().inputs[static_cast<size_t>(input)]); }
 
   void see_results() {
     dispatch::ExcludeKeys below(KeySet{DispatchKey::Functionalize, DispatchKey::ADInplaceOrView, DispatchKey::Autograd,
@@ -302,8 +299,7 @@ class Maker {
 
   ResultRule rule_of(const aot::OutputPlan& plan, const std::vector<int32_t>& place) {
     using Kind = ResultRule::Kind;
-    if (plan.same_as >= 0)
-      return {.kind = Kind::SameAsAnother, .index = place[static_cast<size_t>(plan.same_as)]};
+    if (plan.same_as >= 0) return {.kind = Kind::SameAsAnother, .index = place[static_cast<size_t>(plan.same_as)]};
     switch (plan.kind) {
       case aot::OutputPlan::Kind::Value: return {.kind = Kind::Output, .index = plan.index};
       case aot::OutputPlan::Kind::Input:

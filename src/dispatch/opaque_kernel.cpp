@@ -10,6 +10,8 @@ bool OpaqueKernel::takes(Epilogue epilogue) const {
   return std::find(epilogues.begin(), epilogues.end(), epilogue) != epilogues.end();
 }
 
-const OpaqueKernel* opaque_kernel_of(const Operator& op) { return op.traits() ? op.traits()->opaque_kernel() : nullptr; }
+const OpaqueKernel* opaque_kernel_of(const Operator& op) {
+  return op.traits() ? op.traits()->opaque_kernel() : nullptr;
+}
 
 }  // namespace tenon::dispatch

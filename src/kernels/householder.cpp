@@ -84,8 +84,7 @@ void identity(const TensorBase& result) {
   const Entries to(result, 2, batch);
   for_each_entry(batch, cost(to), [&](int64_t which) {
     std::vector<double> unit(to.count());
-    for (int64_t at = 0; at < std::min(to.rows, to.columns); ++at)
-      unit[static_cast<size_t>(at * to.columns + at)] = 1;
+    for (int64_t at = 0; at < std::min(to.rows, to.columns); ++at) unit[static_cast<size_t>(at * to.columns + at)] = 1;
     to.write(which, unit.data());
   });
 }

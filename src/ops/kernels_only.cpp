@@ -8,7 +8,9 @@ RowBuilder::~RowBuilder() noexcept(false) {
   if (!kernel_.fill && !kernel_.make) return;
   auto kernel = std::make_shared<KernelOfRow>();
   kernel->cpu = std::move(kernel_);
-  dispatch::define(schema::parse(schema_), std::move(kernel));
+  schema::Schema schema = schema::parse(schema_);
+  if (schema.ns.empty()) schema.ns = "aten";
+  dispatch::define(std::move(schema), std::move(kernel));
 }
 
 }  // namespace tenon::ops

@@ -127,15 +127,11 @@ void multiply(const Arguments& arguments, std::string_view left, kernels::Matmul
 
 OPS(matmul) {
   op("mm(Tensor self, Tensor mat2) -> Tensor")
-      .kernel(
-          [](const Arguments& arguments, std::span<Tensor> outputs) {
-            multiply(arguments, "self", {}, outputs[0], Epilogue::None);
-          },
-          [](const Arguments& arguments) { return by_library(arguments, "self"); })
-      .kernel_with({Epilogue::Relu},
-                   [](const Arguments& arguments, std::span<Tensor> outputs, Epilogue epilogue) {
-                     multiply(arguments, "self", {}, outputs[0], epilogue);
-                   })
+      .kernel([](const Arguments& arguments,
+                 std::span<Tensor> outputs) { multiply(arguments, "self", {}, outputs[0], Epilogue::None); },
+              [](const Arguments& arguments) { return by_library(arguments, "self"); })
+      .kernel_with({Epilogue::Relu}, [](const Arguments& arguments, std::span<Tensor> outputs,
+                                        Epilogue epilogue) { multiply(arguments, "self", {}, outputs[0], epilogue); })
       .decompose([](const Tensor& self, const Tensor& mat2) { return wide_mm(self, mat2).to(self.dtype()); })
       .shape([](const Arguments& arguments) {
         return std::vector{mm_shape(arguments.tensor("self"), arguments.tensor("mat2"), "mm")};

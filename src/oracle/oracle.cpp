@@ -164,7 +164,6 @@ class Comparison {
   bool active_ = false;
 };
 
-
 void compare_with_interpreter(const load::Kernel& kernel, std::span<void* const> buffers,
                               std::span<const int64_t> integers, std::span<const uint64_t> scalars,
                               FunctionRef<void()> run) {

@@ -440,9 +440,9 @@ Function read(std::span<const std::byte> bytes, const std::string& name) {
     Tensor& tensor = function.tensors[static_cast<size_t>(at)];
     Tensor stored = contiguous_part(tensor);
     io::Bytes copy = io::copy_bytes(io::bytes_of(stored), name);
-    tensor = whole_tensor(io::tensor_on(copy, stored.dtype(), Ints(stored.sizes()), Ints(stored.strides())),
-                          {"", {tensor.sizes().begin(), tensor.sizes().end()},
-                           {tensor.strides().begin(), tensor.strides().end()}});
+    tensor = whole_tensor(
+        io::tensor_on(copy, stored.dtype(), Ints(stored.sizes()), Ints(stored.strides())),
+        {"", {tensor.sizes().begin(), tensor.sizes().end()}, {tensor.strides().begin(), tensor.strides().end()}});
   }
   return function;
 }

@@ -1,6 +1,6 @@
-"""A network is saved by one program and served by another: deploy_test.py FOLDER TENON LIBRARY.
+"""A network is saved by one program and served by another: deploy_test.py FOLDER TENON LIBRARY OPERATORS.
 
-FOLDER has the programs of examples/deploy, LIBRARY is libtenon_runtime.
+FOLDER has the programs of examples/deploy, LIBRARY is libtenon_runtime, OPERATORS prints what operators it has.
 """
 import os
 import re
@@ -10,7 +10,7 @@ import sys
 import tempfile
 import unittest
 
-LIBRARY, TENON, FOLDER = sys.argv.pop(), sys.argv.pop(), sys.argv.pop()
+OPERATORS, LIBRARY, TENON, FOLDER = (sys.argv.pop() for _ in range(4))
 MOST_BYTES = 2_500_000  # of the library, stripped
 
 
@@ -56,6 +56,12 @@ class Deploy(unittest.TestCase):
         stripped = os.path.join(self.folder, "stripped.so")
         self.assertEqual(run("strip", "-o", stripped, LIBRARY).returncode, 0)
         self.assertLessEqual(os.path.getsize(stripped), MOST_BYTES)
+
+    def test_the_library_has_every_opaque_kernel(self):
+        rows = (line.split() for line in run(TENON, "ops").stdout.splitlines())
+        expected = {words[2].split("(")[0] for words in rows if words[0] == "opaque"}
+        self.assertGreater(len(expected), 100)
+        self.assertEqual(expected - set(run(OPERATORS).stdout.split()), set())
 
     def test_a_file_that_is_none(self):
         done = self.serve(os.path.join(self.folder, "none.tenon"))

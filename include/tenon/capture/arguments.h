@@ -7,9 +7,9 @@
 namespace tenon::capture {
 
 using dispatch::FlatArguments;
-using dispatch::FlatTensors;
 using dispatch::flatten_argument;
 using dispatch::flatten_result;
+using dispatch::FlatTensors;
 using dispatch::FlatValues;
 using dispatch::rebuild_argument;
 using dispatch::rebuild_result;

@@ -282,7 +282,7 @@ R rebuild_result(std::span<Value>& flat) {
 // Lets a structure be an argument or a result of a compiled function: names its fields. At namespace scope.
 #define TENON_DESCRIBE(Type, ...)                                                                \
   template <>                                                                                    \
-  struct tenon::dispatch::Described<Type> : std::true_type {                                      \
+  struct tenon::dispatch::Described<Type> : std::true_type {                                     \
     template <typename Value, typename Visit>                                                    \
     static void fields(Value& value, Visit&& visit) {                                            \
       [&]<typename Self>(Self& self) { TENON_DESCRIBE_VISIT(visit, self, __VA_ARGS__); }(value); \

@@ -1,4 +1,5 @@
-// How a kernel may be split over threads, as a function of its integer parameters. Without parameters it is two numbers.
+// How a kernel may be split over threads, as a function of its integer parameters. Without parameters it is two
+// numbers.
 #pragma once
 
 #include <tenon/sym/expr.h>

@@ -60,10 +60,10 @@ class RowBuilder {
   RowBuilder&& as(F&& say) && {
     return say(std::move(*this));
   }
-#define TENON_READ_OVER(name)     \
-  template <typename... Rest>     \
-  RowBuilder&& name(Rest&&...) && { \
-    return std::move(*this);      \
+#define TENON_READ_OVER(name)      \
+  template <typename... Rest>      \
+  RowBuilder&& name(Rest&&...)&& { \
+    return std::move(*this);       \
   }
   TENON_READ_OVER(pointwise)
   TENON_READ_OVER(rounds_operands)

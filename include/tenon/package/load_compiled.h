@@ -11,6 +11,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -55,15 +56,16 @@ class Loaded<R(Args...)> {
     if constexpr (std::is_void_v<R>) {
       if (!rest.empty()) package::refuse_results(*function_, "it has results, and none were asked for");
     } else {
+      std::optional<R> result;
       try {
-        R result = dispatch::rebuild_result<R>(rest);
-        if (!rest.empty()) package::refuse_results(*function_, "it has more results than were asked for");
-        return result;
+        result.emplace(dispatch::rebuild_result<R>(rest));
       } catch (const ValueError& error) {
         package::refuse_results(*function_, error.what());
       } catch (const TypeError& error) {
         package::refuse_results(*function_, error.what());
       }
+      if (!rest.empty()) package::refuse_results(*function_, "it has more results than were asked for");
+      return std::move(*result);
     }
   }
 

@@ -17,10 +17,10 @@
 namespace tenon::load {
 namespace {
 
-using ::testing::HasSubstr;
 using loop::BufferRole;
 using loop::Builder;
 using sym::Expr;
+using ::testing::HasSubstr;
 
 // out = fmod(x, 3): with constants, and calls of a function outside.
 std::string object_of_fmod() {
@@ -106,8 +106,7 @@ TEST(LoadObject, without_the_function) {
 }
 
 TEST(LoadObject, cut_or_changed_it_is_refused_or_does_no_harm) {
-  for (size_t length = 0; length < object().size(); length += 13)
-    refusal(std::string_view(object()).substr(0, length));
+  for (size_t length = 0; length < object().size(); length += 13) refusal(std::string_view(object()).substr(0, length));
   std::mt19937_64 random(20261122);
   int refused = 0;
   for (int variant = 0; variant < 5'000; ++variant) {

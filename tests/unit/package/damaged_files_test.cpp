@@ -13,9 +13,9 @@ namespace tenon {
 namespace {
 
 using ::testing::AnyOf;
-using ::testing::HasSubstr;
 using testing::content;
 using testing::error_of;
+using ::testing::HasSubstr;
 using testing::put;
 using testing::TemporaryFile;
 
@@ -144,8 +144,8 @@ Content put_together(Parts parts) {
   auto& sections = const_cast<io::Json::List&>(*member(header, "sections")->list());
   for (size_t at = 0; at < sections.size(); ++at) {
     *member(sections[at], "size") = {static_cast<int64_t>(parts.sections[at].size())};
-    *member(sections[at], "hash") = {
-        fmt::format("{:x}", static_cast<uint64_t>(package::hash_of(bytes_of(parts.sections[at]))))};
+    *member(sections[at],
+            "hash") = {fmt::format("{:x}", static_cast<uint64_t>(package::hash_of(bytes_of(parts.sections[at]))))};
   }
   parts.header = io::json_text(header);
   while ((kBeforeHeader + parts.header.size()) % 64 != 0) parts.header += ' ';
