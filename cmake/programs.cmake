@@ -28,13 +28,15 @@ endforeach()
 
 # Two programs that belong together: one trains a network and saves it, the other serves it without a compiler.
 # (examples/deploy/CMakeLists.txt is how somebody else would build the second.)
-tenon_program(deploy_train examples/deploy/train.cpp)
-add_executable(deploy_serve examples/deploy/serve.cpp)
-target_link_libraries(deploy_serve PRIVATE tenon::runtime tenon_flags)
-foreach(program train serve)
-  set_target_properties(deploy_${program} PROPERTIES
-    RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/deploy OUTPUT_NAME ${program})
-endforeach()
+if(TARGET tenon_runtime)
+  tenon_program(deploy_train examples/deploy/train.cpp)
+  add_executable(deploy_serve examples/deploy/serve.cpp)
+  target_link_libraries(deploy_serve PRIVATE tenon::runtime tenon_flags)
+  foreach(program train serve)
+    set_target_properties(deploy_${program} PROPERTIES
+      RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/deploy OUTPUT_NAME ${program})
+  endforeach()
+endif()
 
 # Beside each stands the same program with LibTorch, which we do not build (tools/side_by_side does).
 file(GLOB sources CONFIGURE_DEPENDS examples/side_by_side/*.cpp)

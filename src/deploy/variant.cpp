@@ -293,8 +293,9 @@ class Maker {
       else
         add();
     }
+    // The last outputs are the values of symbols.
     if (returned.empty())
-      while (next < outputs.size()) add();
+      while (next < outputs.size() - root_.bound.size()) add();
   }
 
   ResultRule rule_of(const aot::OutputPlan& plan, const std::vector<int32_t>& place) {

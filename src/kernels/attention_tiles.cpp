@@ -18,8 +18,10 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 template <int Bytes>
 struct Lanes {
-  typedef float Float __attribute__((vector_size(Bytes), aligned(4), may_alias));
-  typedef int32_t Int __attribute__((vector_size(Bytes), aligned(4), may_alias));
+  // As registers hold them; what lies in memory, at any place, is read and written by `load` and `store`. (Types with
+  // a smaller alignment are spilled to places that are aligned no better, by moves that need it: g++ 13 under asan.)
+  typedef float Float __attribute__((vector_size(Bytes)));
+  typedef int32_t Int __attribute__((vector_size(Bytes)));
   static constexpr int kCount = Bytes / 4;
   static constexpr int kVectors =
       Bytes == 64 ? 4 : 2;  // side by side in a tile of a product, so that registers suffice

@@ -7,6 +7,7 @@
 #include <numbers>
 
 #include "kernels/strided.h"
+#include "support/log_gamma.h"
 
 namespace tenon::kernels {
 namespace {
@@ -27,7 +28,7 @@ double minus_log1p(double m) {
 
 // log(gamma(1 + a)): near 0, where 1 + a has lost digits of a, by its series, whose terms are zeta(n) / n.
 double log_gamma_of_next(double a) {
-  if (std::fabs(a) > 0.01) return std::lgamma(1 + a);
+  if (std::fabs(a) > 0.01) return support::log_gamma(1 + a);
   constexpr double kTerms[] = {-1.0083492773819228 / 7, 1.0173430619844491 / 6,  -1.0369277551433699 / 5,
                                1.0823232337111382 / 4,  -1.2020569031595942 / 3, 1.6449340668482264 / 2,
                                -std::numbers::egamma};

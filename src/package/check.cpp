@@ -161,6 +161,7 @@ class Check {
       for (const std::vector<sym::Expr>* list : {&rule.sizes, &rule.strides})
         for (sym::Expr each : *list) require(each.defined(), "a size");
     };
+    if (rule.place.kind != Place::Kind::Nowhere) see(rule.place);
     switch (rule.kind) {
       case ResultRule::Kind::Constant: break;
       case ResultRule::Kind::Output: require(in(rule.index, plan_.outputs.size()), "an output"); break;
