@@ -4,48 +4,46 @@
 #include <cmath>
 #include <limits>
 
-#include "kernels/strided.h"
+#include "kernels/wide_lines.h"
 
 namespace tenon::kernels {
 namespace {
 
-template <typename T>
-struct SumOf {
-  using type = decltype(widen(T()));
-};
-
 // `step(total, element)` gives the next total.
-template <typename From, typename To, typename Step>
-void run_lines(const TensorBase& self, size_t dim, const TensorBase& out, typename SumOf<To>::type first, Step step) {
-  using Sum = typename SumOf<To>::type;
-  Strided source(self), target(out);
+template <typename Sum, typename Step>
+void run_lines(const TensorBase& self, size_t dim, const TensorBase& out, Sum first, Step step) {
+  const Strided source(self), target(out);
   if (source.count == 0) return;
-  Ints sizes = without(source.sizes, dim), from_strides = without(source.strides, dim),
-       to_strides = without(target.strides, dim);
-  int64_t length = source.sizes[dim], from_step = source.strides[dim], to_step = target.strides[dim];
-  const From* from = self.data<From>();
-  To* to = out.data<To>();
+  const Ints sizes = without(source.sizes, dim), from_strides = without(source.strides, dim),
+             to_strides = without(target.strides, dim);
+  const int64_t length = source.sizes[dim], from_step = source.strides[dim], to_step = target.strides[dim];
+  const bool is_wide = out.dtype() == kDtypeOf<Sum>;
   parallel_for(source.count / length, std::max<int64_t>(1, kGrain / length), [&](int64_t begin, int64_t end) {
+    Sum read[kStretch], totals[kStretch];
     for (int64_t line = begin; line < end; ++line) {
-      const From* in = from + offset_of(line, sizes, from_strides);
-      To* place = to + offset_of(line, sizes, to_strides);
+      const int64_t from = offset_of(line, sizes, from_strides), to = offset_of(line, sizes, to_strides);
       Sum total = first;
-      for (int64_t i = 0; i < length; ++i) {
-        step(total, static_cast<Sum>(widen(in[i * from_step])));
-        place[i * to_step] = narrow<To>(total);
+      for (int64_t done = 0, count; done < length; done += count) {
+        count = std::min(length - done, kStretch);
+        const auto elements = wide_elements({self, from + done * from_step, from_step, count}, read, out.dtype());
+        const Stretch place{out, to + done * to_step, to_step, count};
+        Sum* results = is_wide ? out.data<Sum>() + place.offset : totals;
+        const int64_t result_step = is_wide ? to_step : 1;
+        for (int64_t at = 0; at < count; ++at) {
+          step(total, elements[at]);
+          results[at * result_step] = total;
+        }
+        if (!is_wide) write_line(totals, place);
       }
     }
   });
 }
 
-// The same for any two dtypes, of which the second has numbers.
+// For a result of numbers of any dtype.
 template <typename Step>
 void run_numbers(const TensorBase& self, int64_t dim, const TensorBase& out, int first, Step step) {
-  with_element_type(self.dtype(), [&]<typename From>() {
-    with_element_type(out.dtype(), [&]<typename To>() {
-      if constexpr (!std::is_same_v<To, bool>)
-        run_lines<From, To>(self, static_cast<size_t>(dim), out, static_cast<typename SumOf<To>::type>(first), step);
-    });
+  with_wide_type(out.dtype(), [&]<typename Sum>() {
+    run_lines(self, static_cast<size_t>(dim), out, static_cast<Sum>(first), step);
   });
 }
 
@@ -81,11 +79,10 @@ void cumulative_product(const TensorBase& self, int64_t dim, const TensorBase& o
 }
 
 void cumulative_log_sum_exp(const TensorBase& self, int64_t dim, const TensorBase& out) {
-  with_element_type(self.dtype(), [&]<typename T>() {
-    using Sum = typename SumOf<T>::type;
+  with_wide_type(self.dtype(), [&]<typename Sum>() {
     if constexpr (std::is_floating_point_v<Sum>)
-      run_lines<T, T>(self, static_cast<size_t>(dim), out, -std::numeric_limits<Sum>::infinity(),
-                      [](auto& total, auto element) { add_exponential(total, element); });
+      run_lines(self, static_cast<size_t>(dim), out, -std::numeric_limits<Sum>::infinity(),
+                [](auto& total, auto element) { add_exponential(total, element); });
   });
 }
 

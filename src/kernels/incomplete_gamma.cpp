@@ -6,7 +6,6 @@
 #include <limits>
 #include <numbers>
 
-#include "kernels/strided.h"
 #include "support/log_gamma.h"
 
 namespace tenon::kernels {
@@ -123,41 +122,10 @@ double lower(double a, double x) {
   return x > 1 && x > a ? 1 - upper(a, x) : lower_by_series(a, x);
 }
 
-// The tensor as it is seen by whoever walks over `sizes`.
-Ints broadcast_strides(const TensorBase& tensor, const Ints& sizes) {
-  Ints strides;
-  strides.resize(sizes.size(), 0);
-  size_t rank = tensor.sizes().size(), lead = sizes.size() - std::min(rank, sizes.size());
-  for (size_t dim = 0; dim < rank; ++dim) strides[lead + dim] = tensor.sizes()[dim] == 1 ? 0 : tensor.strides()[dim];
-  return strides;
-}
-
-double read(const TensorBase& tensor, int64_t place) {
-  return with_element_type(tensor.dtype(),
-                           [&]<typename T>() { return static_cast<double>(widen(tensor.data<T>()[place])); });
-}
-
 }  // namespace
 
 void incomplete_gamma(const TensorBase& self, const TensorBase& other, bool is_upper, const TensorBase& out) {
-  Strided target(out);
-  const Ints of_self = broadcast_strides(self, target.sizes), of_other = broadcast_strides(other, target.sizes);
-  parallel_for(target.count, kGrain / 64, [&](int64_t begin, int64_t end) {
-    for (int64_t at = begin; at < end; ++at) {
-      double a = read(self, offset_of(at, target.sizes, of_self)),
-             x = read(other, offset_of(at, target.sizes, of_other));
-      double value = is_upper ? upper(a, x) : lower(a, x);
-      int64_t place = offset_of(at, target.sizes, target.strides);
-      if (out.dtype() == kFloat64)
-        out.data<double>()[place] = value;
-      else if (out.dtype() == kFloat32)
-        out.data<float>()[place] = static_cast<float>(value);
-      else if (out.dtype() == kFloat16)
-        out.data<Half>()[place] = to_half(static_cast<float>(value));
-      else
-        out.data<BFloat16>()[place] = to_bfloat16(static_cast<float>(value));
-    }
-  });
+  each_pair(is_upper ? upper : lower, self, other, out);
 }
 
 }  // namespace tenon::kernels

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "kernels/strided.h"
+#include "kernels/element_writes.h"
 
 namespace tenon::kernels {
 namespace {
@@ -83,79 +83,46 @@ Targets targets_of(std::span<const TensorBase> indices, const TensorBase& values
 
 // Of the dimensions that stay, the last is walked as it lies, row by row of the positions. Threads share the columns:
 // each writes its own, in the order of the positions.
-template <typename Value, typename Place>
-void put_rows(const Targets& t, const Value* values, Place* out, bool accumulate) {
+void put(const Targets& t, const TensorBase& values, const TensorBase& out, const ElementWrites& writes) {
   constexpr int64_t kColumns = 16;  // of one thread, at least: a line of the cache
   const auto positions = static_cast<int64_t>(t.places.size());
-  const size_t last = t.rest.size() - 1;
-  const Ints rest = without(t.rest, last), rest_strides = without(t.rest_strides, last),
-             value_rest = without(t.value_rest, last);
-  const int64_t width = t.rest[last], blocks = (width + kColumns - 1) / kColumns;
+  if (positions == 0 || product(t.rest) == 0) return;
+  const bool none_stay = t.rest.empty();
+  const size_t last = none_stay ? 0 : t.rest.size() - 1;
+  auto outer = [&](const Ints& list) { return none_stay ? list : without(list, last); };
+  const Ints rest = outer(t.rest), rest_strides = outer(t.rest_strides), value_rest = outer(t.value_rest);
+  const int64_t width = none_stay ? 1 : t.rest[last], blocks = (width + kColumns - 1) / kColumns;
+  const int64_t to_step = none_stay ? 0 : t.rest_strides[last], from_step = none_stay ? 0 : t.value_rest[last];
   std::vector<int64_t> from_places(t.places.size());
   for (int64_t at = 0; at < positions; ++at)
     from_places[static_cast<size_t>(at)] = offset_of(at, t.positions, t.value_positions);
   const int64_t grain = std::max<int64_t>(1, kGrain / (positions * std::min(width, kColumns)));
+  const int64_t size = out.element_size();
+  const auto* from = static_cast<const std::byte*>(values.raw_data());
+  auto* to = static_cast<std::byte*>(out.raw_data());
   parallel_for(product(rest) * blocks, grain, [&](int64_t begin, int64_t end) {
     while (begin < end) {
       const int64_t plane = begin / blocks, first = begin % blocks, until = std::min(blocks, first + end - begin);
       begin += until - first;
       const int64_t left = first * kColumns, columns = std::min(width, until * kColumns) - left;
-      Place* plane_out = out + offset_of(plane, rest, rest_strides) + left;
-      const Value* plane_from = values + offset_of(plane, rest, value_rest) + left;
-      for (size_t at = 0; at < t.places.size(); ++at) {
-        Place* to = plane_out + t.places[at];
-        const Value* from = plane_from + from_places[at];
-        for (int64_t column = 0; column < columns; ++column) {
-          auto value = static_cast<Place>(widen(from[column]));
-          if (accumulate)
-            add_to(to[column], value);
-          else
-            to[column] = value;
-        }
+      std::byte* plane_to = to + (offset_of(plane, rest, rest_strides) + left * to_step) * size;
+      const std::byte* plane_from = from + (offset_of(plane, rest, value_rest) + left * from_step) * size;
+      if (width == 1) {
+        writes.places(plane_from, from_places.data(), plane_to, t.places.data(), positions);
+        continue;
       }
+      for (size_t at = 0; at < t.places.size(); ++at)
+        writes.row(plane_from + from_places[at] * size, from_step, plane_to + t.places[at] * size, to_step, columns);
     }
   });
-}
-
-template <typename Value, typename Place>
-void put(const Targets& t, const Value* values, Place* out, bool accumulate) {
-  auto positions = static_cast<int64_t>(t.places.size());
-  if (positions == 0 || product(t.rest) == 0) return;
-  if (!t.rest.empty() && t.rest_strides.back() == 1 && t.value_rest.back() == 1)
-    return put_rows(t, values, out, accumulate);
-  // Threads share the dimensions that stay: each writes its own columns, in the order of the positions.
-  parallel_for(product(t.rest), std::max<int64_t>(1, kGrain / std::max<int64_t>(1, positions)),
-               [&](int64_t begin, int64_t end) {
-                 for (int64_t column = begin; column < end; ++column) {
-                   Place* to = out + offset_of(column, t.rest, t.rest_strides);
-                   const Value* from = values + offset_of(column, t.rest, t.value_rest);
-                   for (int64_t at = 0; at < positions; ++at) {
-                     auto value = static_cast<Place>(widen(from[offset_of(at, t.positions, t.value_positions)]));
-                     Place& place = to[t.places[static_cast<size_t>(at)]];
-                     if (accumulate)
-                       add_to(place, value);
-                     else
-                       place = value;
-                   }
-                 }
-               });
 }
 
 }  // namespace
 
 void index_put(const TensorBase& self, std::span<const TensorBase> indices, const TensorBase& values, bool accumulate,
                const TensorBase& out) {
-  Targets targets = targets_of(indices, values, out);
-  with_element_type(out.dtype(), [&]<typename T>() {
-    if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) {
-      TensorBase wide = core::allocate_base(out.sizes(), out.strides(), kFloat32, kCPU);
-      copy_elements(self.data<T>(), Strided(self), wide.data<float>(), Strided(wide));
-      put(targets, values.data<T>(), wide.data<float>(), accumulate);
-      copy_elements(wide.data<float>(), Strided(wide), out.data<T>(), Strided(out));
-    } else {
-      if (self.raw_data() != out.raw_data()) copy_elements(self.data<T>(), Strided(self), out.data<T>(), Strided(out));
-      put(targets, values.data<T>(), out.data<T>(), accumulate);
-    }
+  write_into(self, values, accumulate, out, [&](const TensorBase& to, const TensorBase& from) {
+    put(targets_of(indices, from, to), from, to, accumulate ? adding_writes(to.dtype()) : replacing_writes(to.dtype()));
   });
 }
 

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "kernels/strided.h"
+#include "kernels/wide_lines.h"
 #include "support/checked.h"
 
 namespace tenon::kernels {
@@ -26,14 +26,43 @@ struct Planes {
   int64_t start(int64_t plane) const { return offset_of(plane, outer, outer_strides); }
 };
 
-// Integers wrap, as everywhere in tensors; C++ leaves that open for signed ones.
-template <typename T>
-T sum_of(T left, T right) {
-  if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>)
-    return static_cast<T>(static_cast<uint64_t>(left) + static_cast<uint64_t>(right));
-  else
-    return static_cast<T>(left + right);
-}
+// The elements of one plane after another in the wide type: the tensor's own where it holds such, else those of a room.
+template <typename Wide>
+class WidePlane {
+ public:
+  WidePlane(const TensorBase& tensor, const Planes& planes)
+      : tensor_(tensor), planes_(planes), own_(tensor.dtype() == kDtypeOf<Wide>) {
+    if (!own_) room_.resize(static_cast<size_t>(checked::element_count(planes.inner.span())));
+    strides = own_ ? planes.inner_strides : core::contiguous_strides(planes.inner.span());
+  }
+
+  Ints strides;
+
+  Wide* read(int64_t plane) {
+    if (own_) return place(plane);
+    each_line(plane, [&](Wide* line, const Stretch& stretch) { read_line(stretch, line); });
+    return room_.data();
+  }
+  // To be written to; `write` when it has been.
+  Wide* place(int64_t plane) { return own_ ? tensor_.data<Wide>() + planes_.start(plane) : room_.data(); }
+  void write(int64_t plane) {
+    if (!own_) each_line(plane, [&](Wide* line, const Stretch& stretch) { write_line(line, stretch); });
+  }
+
+ private:
+  template <typename Body>
+  void each_line(int64_t plane, const Body& body) {
+    const int64_t length = planes_.inner.back(), start = planes_.start(plane);
+    for (int64_t first = 0; first < static_cast<int64_t>(room_.size()); first += length)
+      body(room_.data() + first, Stretch{tensor_, start + offset_of(first, planes_.inner, planes_.inner_strides),
+                                         planes_.inner_strides.back(), length});
+  }
+
+  const TensorBase& tensor_;
+  const Planes& planes_;
+  const bool own_;
+  std::vector<Wide> room_;
+};
 
 int64_t product(const Ints& sizes) {
   int64_t count = 1;
@@ -43,15 +72,15 @@ int64_t product(const Ints& sizes) {
 
 // Calls visit(offset, position) for every element of the windows chosen by `at`; up to three dimensions.
 template <typename Visit>
-void each_in_window(const Windows& windows, const Ints& at, const Planes& planes, Visit&& visit) {
+void each_in_window(const Windows& windows, const Ints& at, const Ints& sizes, const Ints& strides, Visit&& visit) {
   static constexpr Window kWhole{0, 1, 1, 1};
   Window w[3] = {kWhole, kWhole, kWhole};
   int64_t stride[3] = {0, 0, 0}, size[3] = {1, 1, 1};
   size_t lead = 3 - windows.size();
   for (size_t dim = 0; dim < windows.size(); ++dim) {
     w[lead + dim] = windows[dim][static_cast<size_t>(at[dim])];
-    stride[lead + dim] = planes.inner_strides[dim];
-    size[lead + dim] = planes.inner[dim];
+    stride[lead + dim] = strides[dim];
+    size[lead + dim] = sizes[dim];
   }
   for (int64_t i = w[0].start; i < w[0].end; i += w[0].step)
     for (int64_t j = w[1].start; j < w[1].end; j += w[1].step)
@@ -67,27 +96,31 @@ double divisor_of(const Windows& windows, const Ints& at, int64_t divisor) {
   return count;
 }
 
-// Calls visit(plane, coordinates of an output position, its offset in that plane of `out`), planes shared among
-// threads.
+int64_t offset_in(const Ints& strides, const Ints& at) {
+  int64_t offset = 0;
+  for (size_t dim = 0; dim < at.size(); ++dim) offset += at[dim] * strides[dim];
+  return offset;
+}
+
+// Calls work(first plane, end), planes of so much work each shared among threads.
+template <typename Work>
+void each_plane(const Planes& planes, int64_t each, Work&& work) {
+  parallel_for(planes.count, std::max<int64_t>(1, kGrain / std::max<int64_t>(1, each)), work);
+}
+
+// Calls visit(coordinates, offset) for the positions of a plane.
 template <typename Visit>
-void each_output(const Planes& out, int64_t work, Visit&& visit) {
-  int64_t positions = product(out.inner);
-  parallel_for(out.count, std::max<int64_t>(1, kGrain / std::max<int64_t>(1, work)), [&](int64_t begin, int64_t end) {
-    Ints at;
-    at.resize(out.inner.size(), 0);
-    for (int64_t plane = begin; plane < end; ++plane) {
-      std::fill(at.begin(), at.end(), 0);
-      for (int64_t position = 0; position < positions; ++position) {
-        int64_t offset = out.start(plane);
-        for (size_t dim = 0; dim < at.size(); ++dim) offset += at[dim] * out.inner_strides[dim];
-        visit(plane, at, offset);
-        for (size_t dim = at.size(); dim-- > 0;) {
-          if (++at[dim] < out.inner[dim]) break;
-          at[dim] = 0;
-        }
-      }
+void each_position(const Ints& sizes, const Ints& strides, Visit&& visit) {
+  const int64_t positions = product(sizes);
+  Ints at;
+  at.resize(sizes.size(), 0);
+  for (int64_t position = 0; position < positions; ++position) {
+    visit(at, offset_in(strides, at));
+    for (size_t dim = at.size(); dim-- > 0;) {
+      if (++at[dim] < sizes[dim]) break;
+      at[dim] = 0;
     }
-  });
+  }
 }
 
 // Steps of one length on average, from 0 to where the last window ends with the input.
@@ -111,26 +144,26 @@ void fractional_max_pool(const TensorBase& self, const Ints& kernel, const Tenso
   const size_t dims = kernel.size();
   Planes source(self, dims), target(out, dims);
   const int64_t channels = self.sizes()[static_cast<size_t>(self.dim()) - dims - 1];
-  with_element_type(self.dtype(), [&]<typename T>() {
-    using Wide = decltype(widen(T()));
+  with_wide_type(self.dtype(), [&]<typename Wide>() {
     if constexpr (!std::is_floating_point_v<Wide>) fail("[fractional_max_pool] of {}", self.description());
-    const T *from = self.data<T>(), *sample = samples.data<T>();
-    T* to = out.data<T>();
     auto* place = indices.data<int64_t>();
     parallel_for(target.count, 1, [&](int64_t begin, int64_t end) {
       std::vector<std::vector<int64_t>> starts(dims);
       for (size_t dim = 0; dim < dims; ++dim) starts[dim].resize(static_cast<size_t>(target.inner[dim]));
+      WidePlane<Wide> elements(self, source), results(out, target);
       for (int64_t plane = begin; plane < end; ++plane) {
-        const T* of_plane = sample + plane / channels * samples.strides()[0] + plane % channels * samples.strides()[1];
+        const int64_t of_plane = plane / channels * samples.strides()[0] + plane % channels * samples.strides()[1];
         for (size_t dim = 0; dim < dims; ++dim) {
           // What is no number of [0, 1) would lead outside.
           const auto which = static_cast<int64_t>(dims == 2 ? 1 - dim : dim);
-          auto number = static_cast<double>(widen(of_plane[which * samples.strides()[2]]));
+          double number = 0;
+          read_line({samples, of_plane + which * samples.strides()[2], 1, 1}, &number);
           TENON_CHECK(number >= 0 && number <= 1, "[fractional_max_pool] expected samples of [0, 1), got {}", number);
           fractional_starts(static_cast<Wide>(number), source.inner[dim], kernel[dim], starts[dim]);
         }
-        const T* in = from + source.start(plane);
-        int64_t offset = target.start(plane);
+        const Wide* in = elements.read(plane);
+        Wide* to = results.place(plane);
+        int64_t* to_place = place + target.start(plane);
         // The elements of a window, the last dimension the fastest.
         const auto each_element = [&](const int64_t* first, auto&& visit) {
           for (int64_t i = 0; i < (dims == 3 ? kernel[0] : 1); ++i)
@@ -140,7 +173,7 @@ void fractional_max_pool(const TensorBase& self, const Ints& kernel, const Tenso
                 int64_t where = 0, position = 0;
                 for (size_t dim = 0; dim < dims; ++dim) {
                   const int64_t one = at[3 - dims + dim];
-                  where += one * source.inner_strides[dim];
+                  where += one * elements.strides[dim];
                   position = position * source.inner[dim] + one;
                 }
                 visit(where, position);
@@ -155,15 +188,16 @@ void fractional_max_pool(const TensorBase& self, const Ints& kernel, const Tenso
               Wide largest = -std::numeric_limits<Wide>::infinity();
               each_element(first, [&](int64_t where, int64_t position) {
                 if (best < 0) best = position;
-                Wide value = widen(in[where]);
+                const Wide value = in[where];
                 if (!(value > largest) && !is_nan(value)) return;
                 largest = value;
                 best = position;
               });
               // `out` and `indices` are contiguous.
-              to[offset] = narrow<T>(largest);
-              place[offset++] = best;
+              *to++ = largest;
+              *to_place++ = best;
             }
+        results.write(plane);
       }
     });
   });
@@ -195,92 +229,95 @@ std::vector<Window> even_windows(int64_t size, int64_t count) {
 }
 
 void max_pool(const TensorBase& self, const Windows& windows, const TensorBase& out, const TensorBase& indices) {
-  Planes source(self, windows.size()), target(out, windows.size());
-  with_element_type(self.dtype(), [&]<typename T>() {
-    using Wide = decltype(widen(T()));
-    const T* from = self.data<T>();
-    T* to = out.data<T>();
-    auto* place = indices.data<int64_t>();
-    each_output(target, product(source.inner), [&](int64_t plane, const Ints& at, int64_t offset) {
-      const T* in = from + source.start(plane);
-      int64_t best = -1;
-      Wide largest{};
-      each_in_window(windows, at, source, [&](int64_t where, int64_t position) {
-        Wide value = widen(in[where]);
-        if (best >= 0 && !(value > largest) && !(is_nan(value) && !is_nan(largest))) return;
-        best = position;
-        largest = value;
-      });
-      // `out` and `indices` have the same strides.
-      to[offset] = narrow<T>(largest);
-      place[offset] = std::max<int64_t>(best, 0);
+  const Planes source(self, windows.size()), target(out, windows.size());
+  with_wide_type(self.dtype(), [&]<typename Wide>() {
+    each_plane(target, product(source.inner), [&](int64_t begin, int64_t end) {
+      WidePlane<Wide> elements(self, source), results(out, target);
+      for (int64_t plane = begin; plane < end; ++plane) {
+        const Wide* in = elements.read(plane);
+        Wide* to = results.place(plane);
+        // `out` and `indices` have the same strides.
+        int64_t* place = indices.data<int64_t>() + target.start(plane);
+        each_position(target.inner, target.inner_strides, [&](const Ints& at, int64_t offset) {
+          int64_t best = -1;
+          Wide largest{};
+          each_in_window(windows, at, source.inner, elements.strides, [&](int64_t where, int64_t position) {
+            const Wide value = in[where];
+            if (best >= 0 && !(value > largest) && !(is_nan(value) && !is_nan(largest))) return;
+            best = position;
+            largest = value;
+          });
+          to[offset_in(results.strides, at)] = largest;
+          place[offset] = std::max<int64_t>(best, 0);
+        });
+        results.write(plane);
+      }
     });
   });
 }
 
 void max_pool_backward(const TensorBase& grad, const TensorBase& indices, size_t dims, const TensorBase& out) {
-  Planes source(out, dims), target(grad, dims), places(indices, dims);
+  const Planes source(out, dims), target(grad, dims), places(indices, dims);
   const int64_t extent = product(source.inner), taken = product(target.inner);
-  with_element_type(grad.dtype(), [&]<typename T>() {
-    using Wide = decltype(widen(T()));
-    const T* from = grad.data<T>();
-    const auto* place = indices.data<int64_t>();
-    T* to = out.data<T>();
-    parallel_for(
-        source.count, std::max<int64_t>(1, kGrain / std::max<int64_t>(1, extent)), [&](int64_t begin, int64_t end) {
-          std::vector<Wide> sums(static_cast<size_t>(extent));
-          for (int64_t plane = begin; plane < end; ++plane) {
-            std::fill(sums.begin(), sums.end(), Wide{});
-            for (int64_t at = 0; at < taken; ++at) {
-              int64_t where = place[places.start(plane) + offset_of(at, places.inner, places.inner_strides)];
-              TENON_CHECK_INDEX(where >= 0 && where < extent,
-                                "[max_pool] index {} is out of range for a plane of {} elements", where, extent);
-              Wide value = widen(from[target.start(plane) + offset_of(at, target.inner, target.inner_strides)]);
-              sums[static_cast<size_t>(where)] = sum_of<Wide>(sums[static_cast<size_t>(where)], value);
-            }
-            for (int64_t at = 0; at < extent; ++at)
-              to[source.start(plane) + offset_of(at, source.inner, source.inner_strides)] =
-                  narrow<T>(static_cast<Wide>(sums[static_cast<size_t>(at)]));
-          }
-        });
+  with_wide_type(grad.dtype(), [&]<typename Wide>() {
+    each_plane(source, extent, [&](int64_t begin, int64_t end) {
+      WidePlane<Wide> elements(grad, target), results(out, source);
+      for (int64_t plane = begin; plane < end; ++plane) {
+        const Wide* from = elements.read(plane);
+        Wide* sums = results.place(plane);
+        const auto* place = indices.data<int64_t>() + places.start(plane);
+        for (int64_t at = 0; at < extent; ++at) sums[offset_of(at, source.inner, results.strides)] = Wide{};
+        for (int64_t at = 0; at < taken; ++at) {
+          const int64_t where = place[offset_of(at, places.inner, places.inner_strides)];
+          TENON_CHECK_INDEX(where >= 0 && where < extent,
+                            "[max_pool] index {} is out of range for a plane of {} elements", where, extent);
+          add_to(sums[offset_of(where, source.inner, results.strides)],
+                 from[offset_of(at, target.inner, elements.strides)]);
+        }
+        results.write(plane);
+      }
+    });
   });
 }
 
 void average_pool(const TensorBase& self, const Windows& windows, int64_t divisor, const TensorBase& out) {
-  Planes source(self, windows.size()), target(out, windows.size());
-  with_element_type(self.dtype(), [&]<typename T>() {
-    using Wide = decltype(widen(T()));
-    const T* from = self.data<T>();
-    T* to = out.data<T>();
-    each_output(target, product(source.inner), [&](int64_t plane, const Ints& at, int64_t offset) {
-      const T* in = from + source.start(plane);
-      Wide total{};
-      each_in_window(windows, at, source,
-                     [&](int64_t where, int64_t) { total = sum_of<Wide>(total, widen(in[where])); });
-      to[offset] = narrow<T>(static_cast<Wide>(total / static_cast<Wide>(divisor_of(windows, at, divisor))));
+  const Planes source(self, windows.size()), target(out, windows.size());
+  with_wide_type(self.dtype(), [&]<typename Wide>() {
+    each_plane(target, product(source.inner), [&](int64_t begin, int64_t end) {
+      WidePlane<Wide> elements(self, source), results(out, target);
+      for (int64_t plane = begin; plane < end; ++plane) {
+        const Wide* in = elements.read(plane);
+        Wide* to = results.place(plane);
+        each_position(target.inner, results.strides, [&](const Ints& at, int64_t offset) {
+          Wide total{};
+          each_in_window(windows, at, source.inner, elements.strides,
+                         [&](int64_t where, int64_t) { add_to(total, in[where]); });
+          to[offset] = total / static_cast<Wide>(divisor_of(windows, at, divisor));
+        });
+        results.write(plane);
+      }
     });
   });
 }
 
 void average_pool_backward(const TensorBase& grad, const Windows& windows, int64_t divisor, const TensorBase& out) {
-  Planes source(out, windows.size()), target(grad, windows.size());
-  with_element_type(grad.dtype(), [&]<typename T>() {
-    using Wide = decltype(widen(T()));
-    // Halves are added up in float32 and rounded once.
-    TensorBase wide = std::is_same_v<T, Wide> ? out : core::allocate_base(out.sizes(), out.strides(), kFloat32, kCPU);
-    const T* from = grad.data<T>();
-    Wide* to = wide.data<Wide>();
-    Strided all(wide);
-    parallel_for(all.count, kGrain, [&](int64_t begin, int64_t end) {
-      for (int64_t at = begin; at < end; ++at) to[offset_of(at, all.sizes, all.strides)] = Wide{};
+  const Planes source(out, windows.size()), target(grad, windows.size());
+  with_wide_type(grad.dtype(), [&]<typename Wide>() {
+    each_plane(target, product(source.inner), [&](int64_t begin, int64_t end) {
+      WidePlane<Wide> elements(grad, target), results(out, source);
+      for (int64_t plane = begin; plane < end; ++plane) {
+        const Wide* from = elements.read(plane);
+        Wide* place = results.place(plane);
+        const int64_t extent = product(source.inner);
+        for (int64_t at = 0; at < extent; ++at) place[offset_of(at, source.inner, results.strides)] = Wide{};
+        each_position(target.inner, elements.strides, [&](const Ints& at, int64_t offset) {
+          const auto share = from[offset] / static_cast<Wide>(divisor_of(windows, at, divisor));
+          each_in_window(windows, at, source.inner, results.strides,
+                         [&](int64_t where, int64_t) { add_to(place[where], share); });
+        });
+        results.write(plane);
+      }
     });
-    each_output(target, product(source.inner), [&](int64_t plane, const Ints& at, int64_t offset) {
-      Wide* place = to + source.start(plane);
-      auto share = static_cast<Wide>(widen(from[offset]) / static_cast<Wide>(divisor_of(windows, at, divisor)));
-      each_in_window(windows, at, source, [&](int64_t where, int64_t) { place[where] = sum_of(place[where], share); });
-    });
-    if constexpr (!std::is_same_v<T, Wide>)
-      copy_elements(wide.data<Wide>(), Strided(wide), out.data<T>(), Strided(out));
   });
 }
 

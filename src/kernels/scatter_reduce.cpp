@@ -2,7 +2,7 @@
 
 #include <limits>
 
-#include "kernels/strided.h"
+#include "kernels/element_writes.h"
 
 namespace tenon::kernels {
 namespace {
@@ -54,61 +54,51 @@ T divided(T total, int64_t count) {
   return static_cast<T>(wide % count < 0 ? quotient - 1 : quotient);
 }
 
-// One line of the target, of `reach` elements, and of what is written to it.
-template <typename T, typename Index, typename Source>
+// What is written along one line of the target, whose elements are numbered by `places`.
+template <typename T>
 struct Line {
   T* out;
-  int64_t out_step, reach;
-  const Index* pick;
-  int64_t pick_step;
-  const Source* from;
-  int64_t from_step, length;
+  const T* from;
+  int64_t from_step;
 
-  int64_t at(int64_t i) const {
-    int64_t place = pick[i * pick_step];
-    TENON_CHECK(place >= 0 && place < reach, "[scatter_reduce] index {} is out of range for a dimension of size {}",
-                place, reach);
-    return place;
+  void combine(Combine how, const int64_t* places, int64_t count) const {
+    for (int64_t at = 0; at < count; ++at) combine_with(out[places[at]], from[at * from_step], how);
   }
-  void write(Combine combine, bool include_self, std::vector<int64_t>& counts) const {
-    if (!include_self)
-      for (int64_t i = 0; i < length; ++i) out[at(i) * out_step] = neutral<T>(combine);
-    if (combine == Combine::Mean) counts.assign(static_cast<size_t>(reach), include_self ? 1 : 0);
-    for (int64_t i = 0; i < length; ++i) {
-      int64_t place = at(i);
-      combine_with(out[place * out_step], static_cast<T>(widen(from[i * from_step])), combine);
-      if (combine == Combine::Mean) ++counts[static_cast<size_t>(place)];
+  void forget(Combine how, const int64_t* places, int64_t count) const {
+    for (int64_t at = 0; at < count; ++at) out[places[at]] = neutral<T>(how);
+  }
+  void divide(const std::vector<int64_t>& counts, int64_t step) const {
+    for (size_t place = 0; place < counts.size(); ++place) {
+      T& total = out[static_cast<int64_t>(place) * step];
+      if (counts[place] > 1) total = divided(total, counts[place]);
     }
-    if (combine != Combine::Mean) return;
-    for (int64_t place = 0; place < reach; ++place)
-      if (int64_t count = counts[static_cast<size_t>(place)]; count > 1)
-        out[place * out_step] = divided(out[place * out_step], count);
   }
 };
 
-// Each line along `dim` is one thread's.
-template <typename T, typename Index, typename Source>
-void write_lines(const TensorBase& index, const TensorBase& src, T* out, const Strided& target, size_t dim,
-                 Combine combine, bool include_self) {
-  Strided picks(index), source(src);
-  if (picks.count == 0) return;
-  const Index* pick = index.data<Index>();
-  const Source* from = src.data<Source>();
-  const Ints sizes = without(picks.sizes, dim), pick_strides = without(picks.strides, dim),
+// Each line along the dimension is one thread's.
+template <typename T>
+void write_lines(const Picks& picks, const TensorBase& src, Combine how, bool include_self, const TensorBase& out) {
+  const Strided index(picks.index), source(src), target(out);
+  if (index.count == 0) return;
+  const size_t dim = picks.dim;
+  const Ints sizes = without(index.sizes, dim), pick_strides = without(index.strides, dim),
              source_strides = without(source.strides, dim), target_strides = without(target.strides, dim);
-  const int64_t length = picks.sizes[dim];
-  parallel_for(picks.count / length, std::max<int64_t>(1, kGrain / length), [&](int64_t begin, int64_t end) {
-    std::vector<int64_t> counts;
-    for (int64_t line = begin; line < end; ++line)
-      Line<T, Index, Source>{out + offset_of(line, sizes, target_strides),
-                             target.strides[dim],
-                             target.sizes[dim],
-                             pick + offset_of(line, sizes, pick_strides),
-                             picks.strides[dim],
-                             from + offset_of(line, sizes, source_strides),
-                             source.strides[dim],
-                             length}
-          .write(combine, include_self, counts);
+  const int64_t length = index.sizes[dim];
+  parallel_for(index.count / length, std::max<int64_t>(1, kGrain / length), [&](int64_t begin, int64_t end) {
+    std::vector<int64_t> counts, places(static_cast<size_t>(length));
+    for (int64_t line = begin; line < end; ++line) {
+      const Line<T> one{out.data<T>() + offset_of(line, sizes, target_strides),
+                        src.data<T>() + offset_of(line, sizes, source_strides), source.strides[dim]};
+      const int64_t first = offset_of(line, sizes, pick_strides);
+      for (int64_t at = 0; at < length; ++at)
+        places[static_cast<size_t>(at)] = picks.at(first + at * index.strides[dim]) * picks.stride;
+      if (!include_self) one.forget(how, places.data(), length);
+      one.combine(how, places.data(), length);
+      if (how != Combine::Mean) continue;
+      counts.assign(static_cast<size_t>(picks.reach), include_self ? 1 : 0);
+      for (int64_t place : places) ++counts[static_cast<size_t>(picks.stride == 0 ? 0 : place / picks.stride)];
+      one.divide(counts, picks.stride);
+    }
   });
 }
 
@@ -116,26 +106,12 @@ void write_lines(const TensorBase& index, const TensorBase& src, T* out, const S
 
 void scatter_reduce(const TensorBase& self, int64_t dim, const TensorBase& index, const TensorBase& src,
                     Combine combine, bool include_self, const TensorBase& out) {
-  Strided target(out);
   auto along = static_cast<size_t>(dim);
-  with_element_type(out.dtype(), [&]<typename T>() {
-    auto lines = [&](auto* places, const Strided& where) {
-      using Wide = std::remove_pointer_t<decltype(places)>;
-      if (index.dtype() == kInt32)
-        write_lines<Wide, int32_t, T>(index, src, places, where, along, combine, include_self);
-      else
-        write_lines<Wide, int64_t, T>(index, src, places, where, along, combine, include_self);
-    };
-    if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) {
-      TensorBase wide = core::allocate_base(out.sizes(), core::contiguous_strides(out.sizes()), kFloat32, kCPU);
-      Strided place(wide);
-      copy_elements(self.data<T>(), Strided(self), wide.data<float>(), place);
-      lines(wide.data<float>(), place);
-      copy_elements(wide.data<float>(), place, out.data<T>(), target);
-    } else {
-      copy_elements(self.data<T>(), Strided(self), out.data<T>(), target);
-      lines(out.data<T>(), target);
-    }
+  write_into(self, src, true, out, [&](const TensorBase& to, const TensorBase& from) {
+    const Picks picks(index, Strided(to), along, "scatter_reduce");
+    with_element_type(to.dtype(), [&]<typename T>() {
+      if constexpr (std::is_arithmetic_v<T>) write_lines<T>(picks, from, combine, include_self, to);
+    });
   });
 }
 

@@ -1,24 +1,22 @@
 #include <tenon/kernels/search.h>
 
-#include "kernels/strided.h"
+#include "kernels/wide_lines.h"
 
 namespace tenon::kernels {
 namespace {
 
 // One sequence, in its own order or in that of a sorter.
-template <typename T>
-struct Sequence {
-  const T* elements;
+struct Line {
   int64_t step, length;
   const int64_t* order = nullptr;
   int64_t order_step = 0;
 
-  T at(int64_t place) const {
-    if (order == nullptr) return elements[place * step];
-    int64_t index = order[place * order_step];
+  int64_t place(int64_t at) const {
+    if (order == nullptr) return at * step;
+    int64_t index = order[at * order_step];
     TENON_CHECK_INDEX(index >= 0 && index < length, "[searchsorted] the sorter has the index {}, of {} elements", index,
                       length);
-    return elements[index * step];
+    return index * step;
   }
 };
 
@@ -27,49 +25,47 @@ bool less(Wide a, Wide b) {
   return is_nan(a) ? false : is_nan(b) || a < b;
 }
 
-template <typename T, typename V>
-int64_t place_of(const Sequence<T>& sequence, V value, bool right) {
-  // Of integers and real numbers the real ones decide.
-  using A = decltype(widen(T()));
-  using Wide = std::conditional_t<std::is_integral_v<A> && std::is_integral_v<V>, int64_t, double>;
-  auto wanted = static_cast<Wide>(value);
-  int64_t low = 0, high = sequence.length;
+// Where `value` belongs in a sequence of T; of integers and real numbers the real ones decide.
+template <typename T, typename Wide>
+int64_t place_of(const void* elements, const Line& line, Wide wanted, bool right) {
+  const auto* sequence = static_cast<const T*>(elements);
+  int64_t low = 0, high = line.length;
   while (low < high) {
     int64_t middle = low + (high - low) / 2;
-    auto element = static_cast<Wide>(widen(sequence.at(middle)));
+    auto element = static_cast<Wide>(widen(sequence[line.place(middle)]));
     bool before = right ? !less(wanted, element) : less(element, wanted);
     (before ? low : high) = before ? middle + 1 : middle;
   }
   return low;
 }
 
-template <typename T, typename V>
+template <typename Wide>
 void search(const TensorBase& sorted, const TensorBase& values, bool right, const TensorBase* sorter,
             const TensorBase& out) {
-  Strided source(values), target(out), lines(sorted);
-  size_t last = lines.sizes.size() - 1;
-  bool single = lines.sizes.size() == 1;
-  Ints line_sizes = without(lines.sizes, last), line_strides = without(lines.strides, last);
-  Strided order(sorter != nullptr ? *sorter : sorted);
-  Ints order_strides = without(order.strides, last);
-  int64_t width = source.sizes.back();
-  const V* from = values.data<V>();
+  const Strided source(values), target(out), lines(sorted), order(sorter != nullptr ? *sorter : sorted);
+  const size_t last = lines.sizes.size() - 1;
+  const bool single = lines.sizes.size() == 1;
+  const Ints line_sizes = without(lines.sizes, last), line_strides = without(lines.strides, last),
+             order_strides = without(order.strides, last);
+  const int64_t width = source.sizes.back(), size = sorted.element_size();
+  const auto* elements = static_cast<const std::byte*>(sorted.raw_data());
+  const auto place = with_element_type(sorted.dtype(), []<typename T>() { return &place_of<T, Wide>; });
   parallel_for(target.count, kGrain, [&](int64_t begin, int64_t end) {
-    for (int64_t at = begin; at < end; ++at) {
-      int64_t line = single ? 0 : at / width;
-      Sequence<T> sequence{sorted.data<T>() + (single ? 0 : offset_of(line, line_sizes, line_strides)),
-                           lines.strides[last], lines.sizes[last]};
+    Wide read[kStretch];
+    int64_t places[kStretch];
+    for_each_stretch(source.sizes, begin, end, [&](int64_t first, int64_t count) {
+      const auto wanted =
+          wide_elements({values, offset_of(first, source.sizes, source.strides), source.strides.back(), count}, read);
+      const int64_t line = single ? 0 : first / width;
+      Line sequence{lines.strides[last], lines.sizes[last]};
       if (sorter != nullptr) {
         sequence.order = sorter->data<int64_t>() + (single ? 0 : offset_of(line, line_sizes, order_strides));
         sequence.order_step = order.strides[last];
       }
-      int64_t place = place_of(sequence, widen(from[offset_of(at, source.sizes, source.strides)]), right);
-      int64_t where = offset_of(at, target.sizes, target.strides);
-      if (out.dtype() == Dtype::Int32)
-        out.data<int32_t>()[where] = static_cast<int32_t>(place);
-      else
-        out.data<int64_t>()[where] = place;
-    }
+      const std::byte* start = elements + (single ? 0 : offset_of(line, line_sizes, line_strides)) * size;
+      for (int64_t at = 0; at < count; ++at) places[at] = place(start, sequence, wanted[at], right);
+      write_line(places, {out, offset_of(first, target.sizes, target.strides), target.strides.back(), count});
+    });
   });
 }
 
@@ -77,9 +73,8 @@ void search(const TensorBase& sorted, const TensorBase& values, bool right, cons
 
 void search_sorted(const TensorBase& sorted, const TensorBase& values, bool right, const TensorBase* sorter,
                    const TensorBase& out) {
-  with_element_type(sorted.dtype(), [&]<typename T>() {
-    with_element_type(values.dtype(), [&]<typename V>() { search<T, V>(sorted, values, right, sorter, out); });
-  });
+  const bool real = is_floating(sorted.dtype()) || is_floating(values.dtype());
+  (real ? search<double> : search<int64_t>)(sorted, values, right, sorter, out);
 }
 
 }  // namespace tenon::kernels

@@ -5,7 +5,7 @@
 #include <memory>
 #include <numeric>
 
-#include "kernels/strided.h"
+#include "kernels/wide_lines.h"
 
 namespace tenon::kernels {
 namespace {
@@ -14,52 +14,44 @@ TensorBase make(const Ints& sizes, Dtype dtype) {
   return core::allocate_base(sizes.span(), core::contiguous_strides(sizes.span()).span(), dtype, kCPU);
 }
 
-template <typename T>
-bool is_nan(T value) {
-  if constexpr (std::is_floating_point_v<T>) return std::isnan(value);
-  return false;
-}
-
 // Ascending, NaNs last.
 template <typename T>
 bool before(T a, T b) {
   return is_nan(b) ? !is_nan(a) : a < b;
 }
 
-// The elements in row-major order, halves widened.
-template <typename T>
-auto flat_elements(const TensorBase& self) {
-  Strided source(self);
-  const T* data = self.data<T>();
-  using Wide = decltype(widen(*data));
-  // Not a vector: that of bools has no elements to point at.
-  auto elements = std::make_unique<Wide[]>(static_cast<size_t>(source.count));
-  for (int64_t at = 0; at < source.count; ++at)
-    elements[static_cast<size_t>(at)] = widen(data[offset_of(at, source.sizes, source.strides)]);
+// The elements in row-major order of these sizes and strides.
+template <typename Wide>
+std::unique_ptr<Wide[]> flat_elements(const TensorBase& self, const Ints& sizes, const Ints& strides, int64_t count) {
+  auto elements = std::make_unique<Wide[]>(static_cast<size_t>(count));
+  for_each_stretch(sizes, 0, count, [&](int64_t first, int64_t length) {
+    read_line({self, offset_of(first, sizes, strides), strides.back(), length}, elements.get() + first);
+  });
   return elements;
+}
+
+template <typename Wide>
+std::unique_ptr<Wide[]> flat_elements(const TensorBase& self) {
+  const Strided source(self);
+  return flat_elements<Wide>(self, source.sizes, source.strides, source.count);
 }
 
 }  // namespace
 
 TensorBase nonzero(const TensorBase& self) {
-  auto rank = static_cast<size_t>(self.dim());
+  const auto rank = static_cast<size_t>(self.dim());
+  const Strided source(self);
   std::vector<int64_t> found;
-  with_element_type(self.dtype(), [&]<typename T>() {
-    const T* data = self.data<T>();
-    int64_t elements = 1;
-    for (int64_t size : self.sizes()) elements *= size;
-    std::vector<int64_t> index(rank);
-    int64_t place = 0;
-    for (int64_t at = 0; at < elements; ++at) {
-      if (widen(data[place]) != 0) found.insert(found.end(), index.begin(), index.end());
-      if (rank == 0) found.resize(widen(data[place]) != 0 ? 1 : 0);
-      for (size_t dim = rank; dim-- > 0;) {
-        place += self.strides()[dim];
-        if (++index[dim] < self.sizes()[dim]) break;
-        place -= index[dim] * self.strides()[dim];
-        index[dim] = 0;
-      }
-    }
+  double elements[kStretch];
+  // What is not 0 is not 0 as float64.
+  for_each_stretch(source.sizes, 0, source.count, [&](int64_t first, int64_t length) {
+    read_line({self, offset_of(first, source.sizes, source.strides), source.strides.back(), length}, elements);
+    Ints index;
+    index.resize(source.sizes.size(), 0);
+    int64_t position = first;
+    for (size_t dim = index.size(); dim-- > 0; position /= source.sizes[dim]) index[dim] = position % source.sizes[dim];
+    for (int64_t at = 0; at < length; ++at, ++index.back())
+      if (elements[at] != 0) found.insert(found.end(), index.begin(), index.end());
   });
   auto count = static_cast<int64_t>(rank == 0 ? found.size() : found.size() / rank);
   // By columns: the coordinates in one dimension lie beside each other.
@@ -75,8 +67,8 @@ Distinct unique(const TensorBase& self, bool return_inverse, bool return_counts)
   Distinct distinct;
   Strided source(self);
   distinct.inverse = make(return_inverse ? Ints(self.sizes()) : Ints{0}, kInt64);
-  with_element_type(self.dtype(), [&]<typename T>() {
-    auto elements = flat_elements<T>(self);
+  with_wide_type(self.dtype(), [&]<typename Wide>() {
+    const auto elements = flat_elements<Wide>(self);
     std::vector<int64_t> order(static_cast<size_t>(source.count)), starts;
     std::iota(order.begin(), order.end(), 0);
     std::sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return before(elements[a], elements[b]); });
@@ -88,11 +80,13 @@ Distinct unique(const TensorBase& self, bool return_inverse, bool return_counts)
     auto count = static_cast<int64_t>(starts.size());
     distinct.values = make(Ints{count}, self.dtype());
     distinct.counts = make(Ints{return_counts ? count : 0}, kInt64);
+    const auto values = std::make_unique<Wide[]>(starts.size());
     for (size_t at = 0; at < starts.size(); ++at) {
-      distinct.values.data<T>()[at] = narrow<T>(elements[order[static_cast<size_t>(starts[at])]]);
+      values[at] = elements[static_cast<size_t>(order[static_cast<size_t>(starts[at])])];
       int64_t end = at + 1 < starts.size() ? starts[at + 1] : source.count;
       if (return_counts) distinct.counts.data<int64_t>()[at] = end - starts[at];
     }
+    write_line(values.get(), {distinct.values, 0, 1, count});
   });
   return distinct;
 }
@@ -150,12 +144,8 @@ Distinct unique_slices(const TensorBase& self, int64_t dim, bool consecutive) {
   const int64_t all = sizes[0];
   Distinct distinct;
   distinct.inverse = make(Ints{all}, kInt64);
-  with_element_type(self.dtype(), [&]<typename T>() {
-    const T* data = self.data<T>();
-    Rows<decltype(widen(*data))> rows{std::make_unique<decltype(widen(*data))[]>(static_cast<size_t>(all * width)), all,
-                                      width};
-    for (int64_t at = 0; at < all * width; ++at)
-      rows.elements[static_cast<size_t>(at)] = widen(data[offset_of(at, sizes, strides)]);
+  with_wide_type(self.dtype(), [&]<typename Wide>() {
+    const Rows<Wide> rows{flat_elements<Wide>(self, sizes, strides, all * width), all, width};
     std::vector<int64_t> order(static_cast<size_t>(all));
     std::iota(order.begin(), order.end(), 0);
     if (!consecutive)
@@ -169,10 +159,9 @@ Distinct unique_slices(const TensorBase& self, int64_t dim, bool consecutive) {
     for (size_t each = 0, next = 1; each < moved_sizes.size(); ++each)
       moved_strides[each] = each == along ? dense[0] : dense[next++];
     distinct.values = core::allocate_base(moved_sizes.span(), moved_strides.span(), self.dtype(), kCPU);
-    T* out = distinct.values.data<T>();
-    for (int64_t start : starts)
-      for (int64_t at = 0; at < width; ++at)
-        *out++ = narrow<T>(rows.elements[static_cast<size_t>(order[static_cast<size_t>(start)] * width + at)]);
+    for (size_t at = 0; at < starts.size(); ++at)
+      write_line(rows.elements.get() + order[static_cast<size_t>(starts[at])] * width,
+                 {distinct.values, static_cast<int64_t>(at) * width, 1, width});
   });
   return distinct;
 }
@@ -180,10 +169,9 @@ Distinct unique_slices(const TensorBase& self, int64_t dim, bool consecutive) {
 Distinct unique_consecutive(const TensorBase& self, bool return_inverse, bool return_counts) {
   Distinct distinct;
   distinct.inverse = make(return_inverse ? Ints(self.sizes()) : Ints{0}, kInt64);
-  with_element_type(self.dtype(), [&]<typename T>() {
+  with_wide_type(self.dtype(), [&]<typename Wide>() {
     const int64_t all = Strided(self).count;
-    auto elements = flat_elements<T>(self);
-    Rows<std::remove_reference_t<decltype(elements[0])>> rows{std::move(elements), all, 1};
+    const Rows<Wide> rows{flat_elements<Wide>(self), all, 1};
     std::vector<int64_t> order(static_cast<size_t>(all));
     std::iota(order.begin(), order.end(), 0);
     std::vector<int64_t> starts =
@@ -192,8 +180,9 @@ Distinct unique_consecutive(const TensorBase& self, bool return_inverse, bool re
     distinct.values = make(Ints{count}, self.dtype());
     distinct.counts = make(Ints{return_counts ? count : 0}, kInt64);
     if (return_counts) write_counts(starts, all, distinct.counts.data<int64_t>());
-    for (size_t at = 0; at < starts.size(); ++at)
-      distinct.values.data<T>()[at] = narrow<T>(rows.elements[static_cast<size_t>(starts[at])]);
+    const auto values = std::make_unique<Wide[]>(starts.size());
+    for (size_t at = 0; at < starts.size(); ++at) values[at] = rows.elements[static_cast<size_t>(starts[at])];
+    write_line(values.get(), {distinct.values, 0, 1, count});
   });
   return distinct;
 }

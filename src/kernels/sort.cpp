@@ -4,7 +4,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "kernels/strided.h"
+#include "kernels/wide_lines.h"
 
 namespace tenon::kernels {
 namespace {
@@ -23,7 +23,7 @@ struct Before {
   }
 };
 
-template <typename T>
+template <typename Wide>
 void sort_lines(const TensorBase& self, size_t dim, bool descending, const TensorBase& values,
                 const TensorBase& indices) {
   Strided source(self), target(values), places(indices);
@@ -31,28 +31,25 @@ void sort_lines(const TensorBase& self, size_t dim, bool descending, const Tenso
   if (target.count == 0) return;
   Ints sizes = without(source.sizes, dim), from_strides = without(source.strides, dim),
        to_strides = without(target.strides, dim), place_strides = without(places.strides, dim);
-  const T* from = self.data<T>();
-  T* to = values.data<T>();
   auto* place = indices.data<int64_t>();
-  using Wide = decltype(widen(T()));
   parallel_for(source.count / length, std::max<int64_t>(1, kGrain / length), [&](int64_t begin, int64_t end) {
-    auto elements = std::make_unique<Wide[]>(static_cast<size_t>(length));
+    const auto elements = std::make_unique<Wide[]>(static_cast<size_t>(length)),
+               sorted = std::make_unique<Wide[]>(static_cast<size_t>(kept));
     std::vector<int64_t> order(static_cast<size_t>(length));
     Before<Wide> before{elements.get(), descending};
     for (int64_t line = begin; line < end; ++line) {
-      const T* in = from + offset_of(line, sizes, from_strides);
-      for (int64_t i = 0; i < length; ++i) elements[static_cast<size_t>(i)] = widen(in[i * source.strides[dim]]);
+      read_line({self, offset_of(line, sizes, from_strides), source.strides[dim], length}, elements.get());
       std::iota(order.begin(), order.end(), 0);
       if (kept < length)
         std::partial_sort(order.begin(), order.begin() + kept, order.end(), before);
       else
         std::sort(order.begin(), order.end(), before);
-      T* out = to + offset_of(line, sizes, to_strides);
       int64_t* out_place = place + offset_of(line, sizes, place_strides);
       for (int64_t i = 0; i < kept; ++i) {
-        out[i * target.strides[dim]] = in[order[static_cast<size_t>(i)] * source.strides[dim]];
         out_place[i * places.strides[dim]] = order[static_cast<size_t>(i)];
+        sorted[static_cast<size_t>(i)] = elements[static_cast<size_t>(order[static_cast<size_t>(i)])];
       }
+      write_line(sorted.get(), {values, offset_of(line, sizes, to_strides), target.strides[dim], kept});
     }
   });
 }
@@ -60,8 +57,9 @@ void sort_lines(const TensorBase& self, size_t dim, bool descending, const Tenso
 }  // namespace
 
 void sort(const TensorBase& self, int64_t dim, bool descending, const TensorBase& values, const TensorBase& indices) {
-  with_element_type(self.dtype(),
-                    [&]<typename T>() { sort_lines<T>(self, static_cast<size_t>(dim), descending, values, indices); });
+  with_wide_type(self.dtype(), [&]<typename Wide>() {
+    sort_lines<Wide>(self, static_cast<size_t>(dim), descending, values, indices);
+  });
 }
 
 }  // namespace tenon::kernels

@@ -4,7 +4,7 @@
 #include <limits>
 #include <numbers>
 
-#include "kernels/strided.h"
+#include "kernels/wide_lines.h"
 
 namespace tenon::kernels {
 namespace {
@@ -114,14 +114,6 @@ double normal_quantile(double p) {
 
 namespace {
 
-template <typename To>
-To rounded(double value) {
-  if constexpr (std::is_same_v<To, double>)
-    return value;
-  else
-    return narrow<To>(static_cast<float>(value));
-}
-
 // Strides under which a tensor has these sizes, 0 where it is broadcast.
 Ints broadcast_strides(const TensorBase& tensor, const Ints& sizes) {
   Ints strides;
@@ -132,55 +124,53 @@ Ints broadcast_strides(const TensorBase& tensor, const Ints& sizes) {
   return strides;
 }
 
-template <typename Body>
-void each_result(const TensorBase& out, Body&& body) {
-  Strided target(out);
-  with_element_type(out.dtype(), [&]<typename To>() {
-    if constexpr (std::is_floating_point_v<decltype(widen(To()))>) {
-      To* to = out.data<To>();
-      parallel_for(target.count, kGrain / 16, [&](int64_t begin, int64_t end) {
-        for (int64_t at = begin; at < end; ++at)
-          to[offset_of(at, target.sizes, target.strides)] = rounded<To>(body(at));
-      });
-    }
+// Calls compute(position of the first, count, results) for stretches of the result, which is rounded from float64 to
+// float32, and from there to a half.
+template <typename Compute>
+void each_stretch(const TensorBase& out, const Compute& compute) {
+  const Strided target(out);
+  parallel_for(target.count, kGrain / 16, [&](int64_t begin, int64_t end) {
+    double results[kStretch];
+    float rounded[kStretch];
+    for_each_stretch(target.sizes, begin, end, [&](int64_t first, int64_t count) {
+      compute(first, count, results);
+      const Stretch place{out, offset_of(first, target.sizes, target.strides), target.strides.back(), count};
+      if (out.dtype() == kFloat64) return write_line(results, place);
+      std::copy(results, results + count, rounded);
+      write_line(rounded, place);
+    });
+  });
+}
+
+// `compute(double)` of each element; the result has the sizes of `self`.
+template <typename Compute>
+void of_elements(const TensorBase& self, const TensorBase& out, const Compute& compute) {
+  const Strided source(self);
+  each_stretch(out, [&](int64_t first, int64_t count, double* results) {
+    read_line({self, offset_of(first, source.sizes, source.strides), source.strides.back(), count}, results);
+    for (int64_t at = 0; at < count; ++at) results[at] = compute(results[at]);
   });
 }
 
 }  // namespace
 
 void each_element(double (*function)(double), const TensorBase& self, const TensorBase& out) {
-  Strided source(self);
-  with_element_type(self.dtype(), [&]<typename From>() {
-    const From* from = self.data<From>();
-    each_result(out, [&](int64_t at) {
-      return function(static_cast<double>(widen(from[offset_of(at, source.sizes, source.strides)])));
-    });
-  });
+  of_elements(self, out, function);
 }
 
 void each_pair(double (*function)(double, double), const TensorBase& a, const TensorBase& b, const TensorBase& out) {
-  Strided target(out);
-  const Ints a_strides = broadcast_strides(a, target.sizes), b_strides = broadcast_strides(b, target.sizes);
-  with_element_type(a.dtype(), [&]<typename A>() {
-    with_element_type(b.dtype(), [&]<typename B>() {
-      const A* from = a.data<A>();
-      const B* other = b.data<B>();
-      each_result(out, [&](int64_t at) {
-        return function(static_cast<double>(widen(from[offset_of(at, target.sizes, a_strides)])),
-                        static_cast<double>(widen(other[offset_of(at, target.sizes, b_strides)])));
-      });
-    });
+  const Ints sizes = Strided(out).sizes;
+  const Ints a_strides = broadcast_strides(a, sizes), b_strides = broadcast_strides(b, sizes);
+  each_stretch(out, [&](int64_t first, int64_t count, double* results) {
+    double others[kStretch];
+    read_line({a, offset_of(first, sizes, a_strides), a_strides.back(), count}, results);
+    read_line({b, offset_of(first, sizes, b_strides), b_strides.back(), count}, others);
+    for (int64_t at = 0; at < count; ++at) results[at] = function(results[at], others[at]);
   });
 }
 
 void polygamma(int64_t n, const TensorBase& self, const TensorBase& out) {
-  Strided source(self);
-  with_element_type(self.dtype(), [&]<typename From>() {
-    const From* from = self.data<From>();
-    each_result(out, [&](int64_t at) {
-      return derivative(n, static_cast<double>(widen(from[offset_of(at, source.sizes, source.strides)])));
-    });
-  });
+  of_elements(self, out, [n](double x) { return derivative(n, x); });
 }
 
 }  // namespace tenon::kernels

@@ -1,5 +1,5 @@
 #include "function.h"
-#include "kernels/strided.h"
+#include "kernels/wide_lines.h"
 
 #include <tenon/core/draws.h>
 #include <tenon/core/random.h>
@@ -177,18 +177,7 @@ class Run {
 
   static void write_back(const Tensor& target, const Tensor& content) {
     // A plan may have written it where it belongs; then it gives the tensor itself.
-    if (!content.is(target)) {
-      auto copy = [&]<typename T>(T) {
-        kernels::copy_elements(static_cast<const T*>(content.raw_data()), kernels::Strided(content),
-                               static_cast<T*>(target.raw_data()), kernels::Strided(target));
-      };
-      switch (target.element_size()) {
-        case 1: copy(uint8_t{}); break;
-        case 2: copy(uint16_t{}); break;
-        case 4: copy(uint32_t{}); break;
-        default: copy(uint64_t{}); break;
-      }
-    }
+    if (!content.is(target)) kernels::copy_elements(content, target);
     if (target.impl()->version) ++target.impl()->version->count;
   }
 

@@ -1,7 +1,7 @@
 // The few operators that a program has which runs functions from files and has no compiler: to make a tensor, to look
 // into one, to lay one out otherwise. They do what the operators of those names do on tensors with memory; everything
 // else is computed by what was compiled. Part of libtenon_runtime alone.
-#include "kernels/strided.h"
+#include "kernels/wide_lines.h"
 
 #include <tenon/core/tensor.h>
 #include <tenon/generated/ops.h>
@@ -27,47 +27,16 @@ Tensor dense(const Ints& sizes, Dtype dtype) {
   return core::allocate(sizes.span(), core::contiguous_strides(sizes.span()).span(), dtype, kCPU);
 }
 
-// As kernels convert: reals become integers towards zero, at the ends of int32 or int64 at most, then wrap.
-template <typename To, typename From>
-To converted(From from) {
-  const auto value = kernels::widen(from);
-  if constexpr (std::is_same_v<To, bool>) {
-    return value != 0;
-  } else if constexpr (std::is_integral_v<To> && std::is_floating_point_v<decltype(value)>) {
-    using Wide = std::conditional_t<sizeof(To) == 8, int64_t, int32_t>;
-    constexpr auto low = std::numeric_limits<Wide>::min(), high = std::numeric_limits<Wide>::max();
-    if (std::isnan(value)) return 0;
-    if (static_cast<double>(value) >= static_cast<double>(high)) return static_cast<To>(high);
-    if (static_cast<double>(value) <= static_cast<double>(low)) return static_cast<To>(low);
-    return static_cast<To>(static_cast<Wide>(value));
-  } else if constexpr (std::is_integral_v<decltype(value)> && !std::is_arithmetic_v<To>) {
-    return kernels::narrow<To>(static_cast<float>(value));
-  } else {
-    return kernels::narrow<To>(value);
-  }
-}
-
-void convert(const Tensor& from, const Tensor& to) {
-  const kernels::Strided source(from), target(to);
-  kernels::with_element_type(from.dtype(), [&]<typename From>() {
-    kernels::with_element_type(to.dtype(), [&]<typename To>() {
-      const auto* read = from.data<From>();
-      auto* write = to.data<To>();
-      parallel_for(target.count, kernels::kGrain, [&](int64_t begin, int64_t end) {
-        for (int64_t at = begin; at < end; ++at)
-          write[kernels::offset_of(at, target.sizes, target.strides)] =
-              converted<To>(read[kernels::offset_of(at, source.sizes, source.strides)]);
-      });
-    });
-  });
-}
-
 Tensor filled(const Ints& sizes, const Scalar& value, const TensorOptions& options) {
   Tensor result = dense(sizes, options.dtype.value_or(kFloat32));
-  kernels::with_element_type(result.dtype(), [&]<typename T>() {
-    const T each = value.is_real() ? converted<T>(value.to_double()) : converted<T>(value.to_int());
-    std::fill_n(result.data<T>(), result.numel().plain(), each);
-  });
+  const Tensor one = dense({}, value.is_real() ? kFloat64 : kInt64);
+  if (value.is_real())
+    *one.data<double>() = value.to_double();
+  else
+    *one.data<int64_t>() = value.to_int();
+  Ints none;
+  none.resize(sizes.size(), 0);
+  kernels::copy_elements(core::make_view(one, SymInts(sizes.span()), SymInts(none.span()), 0), result);
   return result;
 }
 
@@ -100,7 +69,7 @@ Tensor Tensor::copy_(const Tensor& from, bool) const {
   need(from, "copy_");
   TENON_CHECK(std::ranges::equal(sizes(), from.sizes()), "[copy_] expected a tensor of the same sizes as {}, got {}",
               description(), from.description());
-  convert(from, *this);
+  kernels::copy_elements(from, *this);
   if (impl()->version) ++impl()->version->count;
   return *this;
 }
@@ -109,7 +78,7 @@ Tensor Tensor::to(Dtype dtype, bool, bool copy, std::optional<MemoryFormat>) con
   need(*this, "to");
   if (dtype == this->dtype() && !copy) return *this;
   Tensor result = dense(Ints(sizes()), dtype);
-  convert(*this, result);
+  kernels::copy_elements(*this, result);
   return result;
 }
 
