@@ -15,7 +15,9 @@
 #include <tenon/capture/compile.h>
 #include <tenon/capture/marks.h>
 #include <tenon/compiled_autograd/enable.h>
+#include <tenon/control/cond.h>
 #include <tenon/control/scan.h>
+#include <tenon/control/while_loop.h>
 #include <tenon/core/accessor.h>
 #include <tenon/core/cell.h>
 #include <tenon/core/dlpack.h>

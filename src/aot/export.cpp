@@ -4,6 +4,7 @@
 #include <tenon/schedule/schedule.h>
 
 #include "dispatch/profile_scope.h"
+#include "graph/on_data.h"
 
 namespace tenon::aot {
 namespace {
@@ -20,7 +21,8 @@ GraphFunction interpreted(const graph::Graph& graph) {
   auto kept = std::make_shared<graph::Graph>(graph);
   return [kept](std::span<const Tensor> inputs, std::span<const int64_t> symbols) {
     graph::InterpretOptions options;
-    options.symbols = symbols;
+    const std::vector<int64_t> values = graph::symbols_on_data(*kept, symbols);
+    options.symbols = values;
     return graph::interpret(*kept, inputs, options);
   };
 }

@@ -1,25 +1,15 @@
 // The body of a loop over steps, as an operator: `tenon::scan.<name>`.
 //
-// A body is a graph without mutation of its inputs. Its inputs are what is carried, one slice of each of the xs, and
-// what it captured from outside; its results are what is carried on, then what is kept. Its environment is its own: the
-// symbols of the graph that it was cut out of are numbers, which the operator is called with. The same body is the same
-// operator, so that a function that is traced twice gives the same graph twice.
+// A body's inputs are what is carried, one slice of each of the xs, and what it captured from outside; its results are
+// what is carried on, then what is kept.
 #pragma once
 
-#include "variants.h"
+#include "body.h"
+#include "step_back.h"
 
-#include <tenon/aot/aot.h>
 #include <tenon/autograd/function.h>
 
-#include <map>
-
 namespace tenon::aot {
-
-struct LoopShape {
-  size_t carried = 0, sliced = 0;  // of the inputs; the others are captured
-  std::vector<bool> needs_grad;    // by result, where an input that it comes from requires grad
-  auto operator<=>(const LoopShape&) const = default;
-};
 
 class LoopBody;
 
@@ -47,70 +37,69 @@ struct LoopCall {
   std::vector<Tensor> tensors() const;
 };
 
+// What the loop back is, and the forward that it needs.
+struct LoopBack {
+  LoopOperator forward, backward;
+  std::vector<Kept> kept;
+  // Of a forward that runs again, which may be none: what of the loop it takes.
+  std::vector<int32_t> carry_again, xs_again, captured_again;
+  std::vector<int32_t> slots;  // what the loop back carries: by slot, which carry's gradient
+  std::vector<bool> slot_has_gradient;
+  std::vector<int32_t> summed;        // and sums up: which captured tensor's gradient
+  std::vector<int32_t> tangents;      // its first xs: which result's gradient
+  std::vector<int32_t> sliced;        // what it keeps: the gradient of which of the xs
+  uint64_t kind = 0;                  // of its nodes: those of one kind can be captured alike
+  Ref<sym::ShapeEnv> env;             // of the conditions
+  std::vector<sym::Expr> conditions;  // under which it was made
+};
+
+// By result, by input: whether a gradient of the one comes to the other.
+using Reach = std::vector<std::vector<bool>>;
+Reach reach_of(const Body& body, const std::vector<bool>& wanted, const SymInts& numbers);
+
 // What the operator's kernels share.
-class LoopBody : public std::enable_shared_from_this<LoopBody> {
+class LoopBody final : public BodyOperator, public std::enable_shared_from_this<LoopBody> {
  public:
   LoopBody(graph::Graph graph, LoopShape shape, std::string name);
 
-  // Finds out now what the loop back is. By input: whether its gradient is wanted. An `autograd::NotTraceable` if an
-  // author's backward cannot be a part of it.
-  void prepare_gradient(const std::vector<bool>& wanted, const SymInts& numbers) {
-    (void)differentiated({wanted, false}, numbers);
+  const Body& body() const { return *body_; }
+  // By argument: whether its gradient is wanted.
+  std::vector<bool> wanted(std::span<const Tensor> arguments) const;
+  // What the loop back is, where these are wanted. An `autograd::NotTraceable` if an author's backward cannot be a part
+  // of it.
+  std::shared_ptr<LoopBack> gradient(const std::vector<bool>& wanted, const SymInts& numbers) {
+    return differentiated({wanted, false}, numbers);
   }
+  // Gives the results of a loop their history. `kept`: what its forward stacked. Without parts, nobody walks back.
+  void record(const char* name, const LoopCall& call, std::shared_ptr<LoopBack> parts, std::vector<Tensor> kept,
+              std::vector<Tensor>& results);
 
-  // Fakes of the results, for these arguments.
-  std::vector<Tensor> shapes(const LoopCall& call) const;
-  std::vector<Tensor> run(const LoopCall& call);
-  std::vector<Tensor> run_recorded(const dispatch::Operator& op, const LoopCall& call);
+  std::vector<Tensor> shapes(const dispatch::Call& call) const override { return shapes(LoopCall(call)); }
+  std::vector<Tensor> run_recorded(const dispatch::Call& call) override {
+    return run_recorded(call.op, LoopCall(call));
+  }
+  runtime::BodiesRef bodies() const override { return bodies_; }
 
  private:
-  // What runs in place of the body where gradients are wanted, and what the loop back does.
-  struct Differentiated {
-    // What the loop back needs of forward: what forward stacks besides its results, one of the xs, a captured tensor.
-    struct Kept {
-      enum class From : uint8_t { Stack, Slice, Captured } from = From::Stack;
-      size_t index = 0;
-    };
-    LoopOperator forward, backward;
-    std::vector<Kept> kept;
-    // Of a forward that runs again, which may be none: what of the loop it takes.
-    std::vector<int32_t> carry_again, xs_again, captured_again;
-    std::vector<int32_t> slots;  // what the loop back carries: by slot, which carry's gradient
-    std::vector<bool> slot_has_gradient;
-    std::vector<int32_t> summed;        // and sums up: which captured tensor's gradient
-    std::vector<int32_t> tangents;      // its first xs: which result's gradient
-    std::vector<int32_t> sliced;        // what it keeps: the gradient of which of the xs
-    uint64_t kind = 0;                  // of its nodes: those of one kind can be captured alike
-    Ref<sym::ShapeEnv> env;             // of the conditions
-    std::vector<sym::Expr> conditions;  // under which it was made
-  };
-  // `again`: for gradients that are differentiated themselves. Forward then runs once more, with its history, and the
+  // With `again`, for gradients that are differentiated themselves, forward runs once more, with its history, and the
   // loop back computes each step again: what the first forward kept has no history.
-  using Wanted = std::pair<std::vector<bool>, bool>;  // by input; again
-  std::shared_ptr<Differentiated> differentiated(const Wanted& wanted, const SymInts& numbers);
-  std::shared_ptr<Differentiated> differentiate(const Wanted& wanted, const sym::EnvCopy& copy) const;
-  struct Step;
-  Step step_once(const graph::Graph& body, const std::vector<bool>& wanted, Differentiated& made) const;
-  Step step_again(const graph::Graph& body, const std::vector<bool>& wanted, Differentiated& made) const;
-  std::vector<Tensor> walk_back(const Wanted& wanted, const Differentiated& parts, autograd::AutogradContext& context,
+  using Wanted = ByWanted<LoopBack>::Wanted;  // by input; again
+  std::vector<Tensor> shapes(const LoopCall& call) const;
+  std::vector<Tensor> run_recorded(const dispatch::Operator& op, const LoopCall& call);
+  std::shared_ptr<LoopBack> differentiated(const Wanted& wanted, const SymInts& numbers);
+  std::shared_ptr<LoopBack> differentiate(const Wanted& wanted, const sym::EnvCopy& copy) const;
+  std::vector<Tensor> walk_back(const Wanted& wanted, const LoopBack& parts, autograd::AutogradContext& context,
                                 std::vector<Tensor> gradients);
   // By input: whether a gradient of one of these results comes to it, by way of any number of steps. In eager, what is
   // not reached has no gradient; the loop back would give it zeros.
   std::vector<bool> reached(const std::vector<bool>& wanted, const std::vector<bool>& given, const SymInts& numbers);
-  // The same within a step, by result.
-  using Reach = std::vector<std::vector<bool>>;
-  Reach step_reach(const std::vector<bool>& wanted, const SymInts& numbers) const;
-  // The values of the symbols as far as they are known here: of symbolic numbers their hints.
-  static std::vector<int64_t> hints(const SymInts& numbers);
 
-  graph::Graph graph_;
   LoopShape shape_;
   std::string name_;
-  std::vector<Tensor> last_;  // what the last carry is like: dense, in the order of its memory
-  sym::EnvSnapshot known_;
-  Variants<GraphFunction> executables_;
-  support::ForkSafe<std::mutex> mutex_;  // of the map
-  std::map<Wanted, std::unique_ptr<Variants<Differentiated>>> orders_;
+  std::shared_ptr<Body> body_;
+  runtime::BodiesRef bodies_;
+  ByWanted<LoopBack> back_;
+  support::ForkSafe<std::mutex> mutex_;       // of the map
   std::map<std::vector<bool>, Reach> reach_;  // by what is wanted
 };
 

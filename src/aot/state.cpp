@@ -1,6 +1,7 @@
 #include "state.h"
 
 #include "gradient_layout.h"
+#include "graph/on_data.h"
 #include "support/thread_context.h"
 #include "without_tangents.h"
 
@@ -14,7 +15,8 @@ namespace {
 GraphFunction interpreted(const std::shared_ptr<const graph::Graph>& graph) {
   return [graph](std::span<const Tensor> inputs, std::span<const int64_t> symbols) {
     graph::InterpretOptions options;
-    options.symbols = symbols;
+    const std::vector<int64_t> values = graph::symbols_on_data(*graph, symbols);
+    options.symbols = values;
     return graph::interpret(*graph, inputs, options);
   };
 }

@@ -48,6 +48,14 @@ class Variants {
     return variants_.back().made;
   }
 
+  // Those that there are by now.
+  std::vector<Ref> all() const {
+    std::lock_guard lock(mutex_);
+    std::vector<Ref> made;
+    for (const Variant& variant : variants_) made.push_back(variant.made);
+    return made;
+  }
+
   static constexpr size_t kMost = 8;
 
  private:
@@ -86,8 +94,8 @@ class Variants {
     return nullptr;
   }
 
-  support::ForkSafe<std::mutex> mutex_;  // of the list
-  std::mutex making_;                    // one at a time, inside of `Undivided`
+  mutable support::ForkSafe<std::mutex> mutex_;  // of the list
+  std::mutex making_;                            // one at a time, inside of `Undivided`
   std::vector<Variant> variants_;
   bool past_limit_ = false;
 };

@@ -1,5 +1,7 @@
 #include "backends.h"
 
+#include "graph/on_data.h"
+
 #include <tenon/aot/export.h>
 #include <tenon/autograd/grad_mode.h>
 
@@ -20,7 +22,8 @@ GraphFunction replay_graph(const graph::Graph& graph) {
   return [kept](std::span<const Tensor> inputs, std::span<const int64_t> symbols) {
     autograd::SetGradMode restore(autograd::grad_enabled());
     graph::InterpretOptions options;
-    options.symbols = symbols;
+    const std::vector<int64_t> values = graph::symbols_on_data(*kept, symbols);
+    options.symbols = values;
     options.before_node = [](const graph::Node& node) { autograd::set_grad_enabled(node.grad_enabled); };
     return graph::interpret(*kept, inputs, options);
   };

@@ -1,11 +1,10 @@
 // A loop in a capture: its body is recorded once, cut out of the graph, and becomes an operator of its own.
 #include "aot/loop_body.h"
-#include "aot/memory_order.h"
 #include "autograd/author_formula.h"
-#include "session.h"
+#include "core/memory_order.h"
+#include "excerpts.h"
 
 #include <tenon/autograd/grad_mode.h>
-#include <tenon/autograd/meta.h>
 #include <tenon/control/scan.h>
 #include <tenon/fake/fake.h>
 #include <tenon/generated/ops.h>
@@ -14,26 +13,6 @@
 
 namespace tenon::capture {
 namespace {
-
-// How a tensor lies, without gaps.
-SymInts layout_of(const Tensor& tensor) { return aot::dense_strides(tensor.sym_sizes(), aot::memory_order(tensor)); }
-
-bool is_same(const SymInts& a, const SymInts& b) {
-  for (size_t at = 0; at < a.size(); ++at)
-    if (!a[at].same(b[at])) return false;
-  return true;
-}
-
-// What stands for a tensor in the body. As within a loop, it may have a history, and may be written to.
-Tensor placeholder(const SymInts& sizes, const SymInts& strides, const Tensor& like, bool requires_grad) {
-  Tensor made = fake::make(sizes, strides, like.dtype(), like.device());
-  if (!requires_grad) return made;
-  Tensor leaf =
-      std::exchange(made, core::make_view(made, made.sym_sizes(), made.sym_strides(), made.sym_storage_offset()));
-  autograd::ensure_meta(leaf).requires_grad = true;
-  autograd::pass_on(made, leaf);
-  return made;
-}
 
 class ScanCapture {
  public:
@@ -44,7 +23,7 @@ class ScanCapture {
     for (const Tensor& tensor : loop.carry) {
       Tensor known = session.stand_in(tensor);
       needs_grad_.push_back(known.requires_grad());
-      layouts_.push_back(layout_of(known));
+      layouts_.push_back(core::dense_strides_of(known));
       carry_.push_back(std::move(known));
     }
     for (const Tensor& tensor : loop.xs) xs_.push_back(session.stand_in(tensor));
@@ -63,7 +42,7 @@ class ScanCapture {
     }
     for (const std::vector<Tensor>& list : {carry_, xs_})
       for (const Tensor& tensor : list)
-        if (aot::is_expanded(tensor)) return refuse("it is given a tensor whose elements share memory");
+        if (core::is_expanded(tensor)) return refuse("it is given a tensor whose elements share memory");
     for (int64_t step = 0;; ++step) {
       std::string why;
       std::optional<Session::Excerpt> excerpt = record(why);
@@ -72,8 +51,8 @@ class ScanCapture {
       bool changed = false;
       for (size_t at = 0; at < carried_; ++at) {
         const Tensor& made = excerpt->graph.meta(std::get<graph::ValueId>(excerpt->graph.outputs[at]));
-        if (!aot::is_dense(made)) return refuse("it carries a tensor that is not dense");
-        SymInts layout = layout_of(made);
+        if (!core::is_dense(made)) return refuse("it carries a tensor that is not dense");
+        SymInts layout = core::dense_strides_of(made);
         const bool needs_grad = needs_grad_[at] || excerpt->needs_grad[at];
         changed = changed || needs_grad != needs_grad_[at] || !is_same(layout, layouts_[at]);
         needs_grad_[at] = needs_grad;
@@ -106,7 +85,7 @@ class ScanCapture {
     for (const Tensor& tensor : xs_) {
       // As `select` would give it.
       SymInts sizes(tensor.sym_sizes().span().subspan(1)), strides(tensor.sym_strides().span().subspan(1));
-      strides = layout_of(fake::make(sizes, strides, tensor.dtype(), tensor.device()));
+      strides = core::dense_strides_of(fake::make(sizes, strides, tensor.dtype(), tensor.device()));
       given.push_back(placeholder(sizes, strides, tensor, tensor.requires_grad() && autograd::grad_enabled()));
     }
     return session_.record_apart(
@@ -115,14 +94,7 @@ class ScanCapture {
           const std::span<const Tensor> all(given);
           std::vector<Tensor> made = body_(all.first(carried_), all.subspan(carried_));
           control::detail::check_carry(carry_, made);
-          // Each result has memory of its own.
-          for (size_t at = 0; at < made.size(); ++at) {
-            made[at] = session_.stand_in(made[at]);
-            const bool shared = is_from_outside(made[at]) ||
-                                std::any_of(made.begin(), made.begin() + static_cast<ptrdiff_t>(at),
-                                            [&](const Tensor& other) { return other.is_same_storage(made[at]); });
-            if (shared) made[at] = made[at].clone();
-          }
+          give_own_memory(session_, made, is_from_outside);
           return made;
         },
         why, loop_.steps.maybe_constant() != 0);
@@ -146,8 +118,7 @@ class ScanCapture {
     std::string why;
     std::optional<aot::LoopOperator> made = aot::loop_operator(std::move(excerpt.graph), std::move(shape), why);
     if (!made) return refuse(why);
-    SymInts numbers;
-    for (int32_t id : made->symbols) numbers.push_back(SymInt(env->pool().symbol(id), env));
+    SymInts numbers = numbers_of(made->symbols, env);
     if (std::optional<std::string> unknown = why_not_back(*made, excerpt.captured, numbers)) return refuse(*unknown);
     return aot::LoopCall(carry_, xs_, excerpt.captured, std::move(numbers), loop_.steps, loop_.reverse).run(*made->op);
   }
@@ -162,7 +133,7 @@ class ScanCapture {
       for (const Tensor& tensor : list) wanted.push_back(tensor.is_floating_point() && tensor.requires_grad());
     if (std::find(wanted.begin(), wanted.end(), true) == wanted.end()) return std::nullopt;
     try {
-      made.body->prepare_gradient(wanted, numbers);
+      (void)made.body->gradient(wanted, numbers);
     } catch (const autograd::NotTraceable& error) {
       return error.what();
     }

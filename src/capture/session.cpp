@@ -419,9 +419,13 @@ void Session::remake_views(std::span<const Tensor> bases) {
   }
 }
 
-size_t Session::finish(End end, std::span<const Tensor> operands, std::string why, Keep keep) {
-  if (apart_ > 0) throw NotApart{std::move(why)};
+void Session::check_may_end(const std::string& why) const {
+  if (apart_ > 0) throw NotApart{why};
   TENON_CHECK(!options_.fullgraph, "[compile] the function cannot be captured as one graph (fullgraph): {}", why);
+}
+
+size_t Session::finish(End end, std::span<const Tensor> operands, std::string why, Keep keep) {
+  check_may_end(why);
   const std::span<const Tensor> kept = keep == Keep::AndTheirViews ? operands : std::span<const Tensor>();
   remake_views(kept);
   std::vector<Tensor> bases = live_bases(kept), wanted;

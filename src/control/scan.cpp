@@ -1,3 +1,5 @@
+#include "control/carry.h"
+
 #include <tenon/autograd/grad_mode.h>
 #include <tenon/control/scan.h>
 #include <tenon/fake/fake.h>
@@ -46,16 +48,7 @@ ScanLoop make_loop(std::vector<Tensor> carry, std::vector<Tensor> xs, const Scan
 }
 
 void check_carry(std::span<const Tensor> before, std::span<const Tensor> after) {
-  TENON_CHECK(after.size() >= before.size(), "[scan] expected a carry of {} tensors, as it was given, got {}",
-              before.size(), after.size());
-  for (size_t at = 0; at < before.size(); ++at) {
-    TENON_CHECK(after[at].defined(), "[scan] expected a carry of tensors, got an undefined tensor");
-    bool same = before[at].dim() == after[at].dim() && before[at].dtype() == after[at].dtype();
-    for (int64_t dim = 0; same && dim < before[at].dim(); ++dim)
-      same = bool(before[at].size(dim) == after[at].size(dim));
-    TENON_CHECK(same, "[scan] expected a step to keep the sizes and dtype of its carry: it was {}, and became {}",
-                before[at].description(), after[at].description());
-  }
+  check_carried("scan", before, after);
 }
 
 std::vector<Tensor> scan_by_steps(const ScanLoop& loop, ScanBody body) {

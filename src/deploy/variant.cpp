@@ -153,17 +153,46 @@ class Maker {
       }
       made_.plan = *schedule::compile_graph(root_.frozen->graph());
     }
-    for (const runtime::Step& step : made_.plan.steps)
-      if (const auto* call = std::get_if<runtime::CallStep>(&step))
-        if (dispatch::find_operator_or_null(call->op->name()) != call->op.get())
-          refuse_all("it calls {}, which is no registered operator: the body of a scan, or one that was removed",
-                     call->op->name());
+    make_final(made_.plan);
     made_.bound = compiled_.bound;
     const aot::JointGraph& joint = *compiled_.traced;
     for (const aot::RandomEvent& event : joint.random)
       made_.seeds.push_back(event.seed ? std::optional(expr(event.seed->sym_int())) : std::nullopt);
     for (size_t at = 0; at < joint.mutated.size(); ++at)
       made_.written.push_back({static_cast<int32_t>(at), place_of_input(static_cast<size_t>(joint.mutated[at]))});
+  }
+
+  // Nothing is compiled after loading: bodies of loops and branches become what was compiled of them. One that never
+  // ran (the branch that was not taken) is compiled now.
+  void make_final(runtime::Plan& plan) const {
+    for (runtime::Step& step : plan.steps) {
+      if (const auto* call = std::get_if<runtime::CallStep>(&step))
+        if (dispatch::find_operator_or_null(call->op->name()) != call->op.get())
+          refuse_all("it calls {}, which is no registered operator: it was removed", call->op->name());
+      if (auto* inside = std::get_if<runtime::BodyStep>(&step)) inside->bodies = final_bodies(*inside->bodies);
+    }
+  }
+  runtime::BodiesRef final_bodies(const runtime::Bodies& bodies) const {
+    auto made = std::make_shared<runtime::Bodies>(bodies);
+    for (runtime::BodyRef& body : made->bodies) {
+      if (body->plans().empty()) {
+        const Ref<sym::ShapeEnv>& env = body->shape().env;
+        std::vector<int64_t> numbers;
+        for (int32_t id = 0; id < env->pool().symbol_count(); ++id)
+          numbers.push_back(env->hint(env->pool().symbol(id)).value_or(0));
+        (void)body->find(numbers);
+      }
+      std::vector<runtime::BodyPlanRef> plans;
+      for (const runtime::BodyPlanRef& each : body->plans()) {
+        auto copy = std::make_shared<runtime::BodyPlan>(*each);
+        auto plan = std::make_shared<runtime::Plan>(*each->plan);
+        make_final(*plan);
+        copy->plan = std::move(plan);
+        plans.push_back(std::move(copy));
+      }
+      body = std::make_shared<runtime::SavedBody>(body->shape(), std::move(plans));
+    }
+    return made;
   }
 
   // Of what lies in the file, sizes and strides never change, and where it begins is another place than it was.

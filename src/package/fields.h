@@ -117,6 +117,81 @@ void fields(A& a, runtime::CallStep& step) {
   }
 }
 
+// ---- Bodies
+
+template <typename A>
+void fields(A& a, runtime::BodyTensor& tensor) {
+  a("dtype", tensor.dtype);
+  a("sizes", tensor.sizes);
+  a("strides", tensor.strides);
+}
+
+template <typename A>
+void fields(A& a, runtime::BodyShape& shape) {
+  a("env", shape.env);
+  InPool<A> pool(a, &shape.env->pool());
+  a("inputs", shape.inputs);
+  a("results", shape.results);
+}
+
+template <typename A>
+void fields(A& a, runtime::Plan& plan);
+
+template <typename A>
+void fields(A& a, runtime::BodyPlan& body) {
+  a("env", body.env);
+  {
+    InPool<A> pool(a, &body.env->pool());
+    a("conditions", body.conditions);
+  }
+  auto plan = A::kReads ? std::make_shared<runtime::Plan>() : std::make_shared<runtime::Plan>(*body.plan);
+  a("plan", *plan);
+  a("results", body.results);
+  if constexpr (A::kReads) body.plan = std::move(plan);
+}
+
+// A body as it is now: what it compiles later is not in the file.
+struct BodyParts {
+  runtime::BodyShape shape;
+  std::vector<runtime::BodyPlan> plans;
+};
+template <typename A>
+void fields(A& a, BodyParts& body) {
+  a("shape", body.shape);
+  a("plans", body.plans);
+}
+
+template <typename A>
+void fields(A& a, runtime::Bodies& bodies) {
+  a("kind", bodies.kind);
+  a("name", bodies.name);
+  a("carried", bodies.carried);
+  std::vector<BodyParts> parts;
+  for (const runtime::BodyRef& each : bodies.bodies) {
+    BodyParts& part = parts.emplace_back(each->shape());
+    for (const runtime::BodyPlanRef& plan : each->plans()) part.plans.push_back(*plan);
+  }
+  a("bodies", parts);
+  if constexpr (A::kReads)
+    for (BodyParts& part : parts) {
+      std::vector<runtime::BodyPlanRef> plans;
+      for (runtime::BodyPlan& plan : part.plans)
+        plans.push_back(std::make_shared<const runtime::BodyPlan>(std::move(plan)));
+      bodies.bodies.push_back(std::make_shared<runtime::SavedBody>(std::move(part.shape), std::move(plans)));
+    }
+}
+
+template <typename A>
+void fields(A& a, runtime::BodyStep& step) {
+  runtime::Bodies bodies = A::kReads ? runtime::Bodies{} : *step.bodies;
+  a("bodies", bodies);
+  if constexpr (A::kReads) step.bodies = std::make_shared<const runtime::Bodies>(std::move(bodies));
+  a("arguments", step.arguments);
+  a("inputs", step.inputs);
+  a("outputs", step.outputs);
+  a("numbers", step.numbers);
+}
+
 template <typename A>
 void fields(A& a, runtime::CheckResultsStep::Expected& expected) {
   a("slot", expected.slot);

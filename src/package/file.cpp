@@ -53,7 +53,7 @@ struct Description {
   std::string name;
   bool numbers_are_constants = false;
   std::vector<KernelEntry> kernels;
-  std::vector<std::vector<size_t>> kernels_of_variant;
+  std::vector<std::vector<size_t>> kernels_of_plan;  // in the order of `each_plan`, variant by variant
   std::vector<TensorEntry> tensors;
   std::vector<Variant> variants;
 };
@@ -96,7 +96,7 @@ void fields(A& a, Description& description) {
   a("numbers_are_constants", description.numbers_are_constants);
   // Each of them is read in a pool of its own.
   if constexpr (!A::kReads) a("kernels", description.kernels);
-  a("kernels_of_variant", description.kernels_of_variant);
+  a("kernels_of_plan", description.kernels_of_plan);
   a("tensors", description.tensors);
   a("variants", description.variants);
 }
@@ -202,21 +202,22 @@ int64_t hash_of(std::span<const std::byte> bytes) {
 NumberedKernels number_kernels(const Function& function) {
   NumberedKernels numbered;
   std::map<const load::Kernel*, size_t> number_of;
-  for (const Variant& variant : function.variants) {
-    std::vector<size_t>& numbers = numbered.of_variant.emplace_back();
-    for (const load::KernelRef& kernel : variant.plan.kernels) {
-      auto [at, is_new] = number_of.try_emplace(kernel.get(), numbered.kernels.size());
-      if (is_new) numbered.kernels.push_back(kernel);
-      numbers.push_back(at->second);
-    }
-  }
+  for (const Variant& variant : function.variants)
+    each_plan(variant.plan, [&](const runtime::Plan& plan) {
+      std::vector<size_t>& numbers = numbered.of_plan.emplace_back();
+      for (const load::KernelRef& kernel : plan.kernels) {
+        auto [at, is_new] = number_of.try_emplace(kernel.get(), numbered.kernels.size());
+        if (is_new) numbered.kernels.push_back(kernel);
+        numbers.push_back(at->second);
+      }
+    });
   return numbered;
 }
 
 void write(const std::filesystem::path& path, const Function& function, const NumberedKernels& kernels,
            std::span<const Objects> objects) {
   Writer writer;
-  Description description{function.name, function.numbers_are_constants, {}, kernels.of_variant, {}, function.variants};
+  Description description{function.name, function.numbers_are_constants, {}, kernels.of_plan, {}, function.variants};
   // Each kernel's expressions belong to a pool of its own, so the texts need none.
   for (const load::KernelRef& kernel : kernels.kernels) description.kernels.push_back(describe_kernel(*kernel));
   io::NamedTensors stored;
@@ -397,18 +398,26 @@ auto in_file(const std::string& name, const Look& look) {
   }
 }
 
+// Plans were read just now: nobody else has one.
+void give_kernels(Description& description, const std::vector<load::KernelRef>& kernels) {
+  size_t next = 0;
+  for (const Variant& variant : description.variants)
+    each_plan(variant.plan, [&](const runtime::Plan& plan) {
+      if (next >= description.kernels_of_plan.size()) Reader::refuse("a plan has no kernels");
+      for (size_t kernel : description.kernels_of_plan[next]) {
+        if (kernel >= kernels.size()) Reader::refuse("a plan launches a kernel that is not there");
+        const_cast<runtime::Plan&>(plan).kernels.push_back(kernels[kernel]);
+      }
+      ++next;
+    });
+  if (next != description.kernels_of_plan.size()) Reader::refuse("there are kernels of a plan that is not there");
+}
+
 Function read(io::Bytes bytes) {
   return in_file(std::string(bytes.name), [&] {
     File file(std::move(bytes));
     Description& description = file.description;
-    if (description.kernels_of_variant.size() != description.variants.size())
-      Reader::refuse("a way of calling it has no kernels");
-    std::vector<load::KernelRef> kernels = file.kernels();
-    for (size_t at = 0; at < description.variants.size(); ++at)
-      for (size_t kernel : description.kernels_of_variant[at]) {
-        if (kernel >= kernels.size()) Reader::refuse("a plan launches a kernel that is not there");
-        description.variants[at].plan.kernels.push_back(kernels[kernel]);
-      }
+    give_kernels(description, file.kernels());
     Function function{
         description.name, description.numbers_are_constants, std::move(description.variants), {}, file.tensors()};
     for (const TensorEntry& entry : description.tensors) function.tensor_names.push_back(entry.name);
@@ -450,7 +459,14 @@ Function read(std::span<const std::byte> bytes, const std::string& name) {
 std::string describe(const std::filesystem::path& path) {
   return in_file(path.string(), [&] {
     File file(io::map_file(path, "load_compiled"));
-    const Description& description = file.description;
+    Description& description = file.description;
+    std::vector<load::KernelRef> named;
+    for (const KernelEntry& entry : description.kernels) {
+      auto kernel = std::make_shared<load::Kernel>();
+      kernel->name = entry.name;
+      named.push_back(std::move(kernel));
+    }
+    give_kernels(description, named);
     std::string text = fmt::format("{}: {} way{} of calling it, {} kernel{}, {} tensor{}\n", description.name,
                                    description.variants.size(), description.variants.size() == 1 ? "" : "s",
                                    description.kernels.size(), description.kernels.size() == 1 ? "" : "s",
@@ -473,13 +489,11 @@ std::string describe(const std::filesystem::path& path) {
       for (const dispatch::Value& constant : variant.constants)
         text += fmt::format("  a number is {}\n", constant.str());
       for (const std::string& line : variant.sizes.describe()) text += "  " + line + "\n";
-      runtime::Plan plan = variant.plan;
-      for (size_t kernel : description.kernels_of_variant.at(at)) {
-        auto named = std::make_shared<load::Kernel>();
-        named->name = description.kernels.at(kernel).name;
-        plan.kernels.push_back(std::move(named));
-      }
-      text += runtime::to_string(plan);
+      size_t bodies = 0;
+      each_plan(variant.plan, [&](const runtime::Plan& plan) {
+        if (bodies++ > 0) text += fmt::format("\ncall {}, body {}\n", at, bodies - 1);
+        text += runtime::to_string(plan);
+      });
     }
     return text;
   });

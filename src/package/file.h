@@ -20,7 +20,7 @@ struct Objects {
 // A kernel that the plans of a function launch, and its place in `Objects::code`.
 struct NumberedKernels {
   std::vector<load::KernelRef> kernels;
-  std::vector<std::vector<size_t>> of_variant;  // by variant, by kernel of its plan
+  std::vector<std::vector<size_t>> of_plan;  // by plan, those inside of others too, by kernel
 };
 NumberedKernels number_kernels(const Function& function);
 

@@ -6,6 +6,7 @@
 #include <tenon/core/size_guards.h>
 #include <tenon/runtime/plan.h>
 
+#include <functional>
 #include <optional>
 
 namespace tenon::package {
@@ -73,6 +74,9 @@ struct Function {
   std::vector<std::string> tensor_names;
   std::vector<Tensor> tensors;
 };
+
+// A plan, then those inside of it, always in the same order.
+void each_plan(const runtime::Plan& plan, const std::function<void(const runtime::Plan&)>& visit);
 
 // An Error if it speaks of what is not there: of a step, an expression, a tensor. `tensors`: how many the file has.
 void check(const Variant& variant, size_t tensors);

@@ -13,7 +13,8 @@ namespace tenon::runtime {
 namespace {
 
 // The operator's arguments, with tensors and numbers in their places.
-dispatch::Values fill(const CallStep& step, std::span<const Tensor> inputs, std::span<const int64_t> numbers) {
+dispatch::Values fill(std::span<const CallArgument> arguments, std::span<const Tensor> inputs,
+                      std::span<const int64_t> numbers) {
   using Kind = CallArgument::Kind;
   dispatch::Values values;
   auto take = [](auto& list, size_t count) {
@@ -21,7 +22,7 @@ dispatch::Values fill(const CallStep& step, std::span<const Tensor> inputs, std:
     list = list.subspan(count);
     return first;
   };
-  for (const CallArgument& argument : step.arguments) {
+  for (const CallArgument& argument : arguments) {
     const auto count = static_cast<size_t>(argument.count);
     switch (argument.kind) {
       case Kind::Constant: values.push_back(argument.constant); break;
@@ -69,7 +70,7 @@ void call_author(const CallStep& step, const dispatch::Values& values, std::span
 
 void call(const CallStep& step, std::span<const Tensor> inputs, std::span<Tensor> outputs,
           std::span<const int64_t> numbers) {
-  const dispatch::Values values = fill(step, inputs, numbers);
+  const dispatch::Values values = fill(step.arguments, inputs, numbers);
   if (!step.kernel) return call_author(step, values, outputs);
   const dispatch::Arguments arguments(*step.op, values);
   if (step.kernel->make) {
@@ -82,6 +83,17 @@ void call(const CallStep& step, std::span<const Tensor> inputs, std::span<Tensor
   } else {
     step.kernel->fill(arguments, outputs);
   }
+}
+
+void call(const BodyStep& step, std::span<const Tensor> inputs, std::span<Tensor> outputs,
+          std::span<const int64_t> numbers) {
+  // What is copied on the way to a body is nobody's business above.
+  dispatch::ExcludeKeys below(KeySet{DispatchKey::Autograd, DispatchKey::ADInplaceOrView, DispatchKey::Capture});
+  const dispatch::Values values = fill(step.arguments, inputs, numbers);
+  std::vector<Tensor> made = run(*step.bodies, values);
+  TENON_ASSERT(made.size() == outputs.size(), "[{}] made {} results, {} expected", step.bodies->name, made.size(),
+               outputs.size());
+  std::move(made.begin(), made.end(), outputs.begin());
 }
 
 void check_result(const dispatch::Operator& op, size_t at, const Tensor& result, Dtype dtype,

@@ -54,6 +54,7 @@ class DryRun {
   }
   void run(const LaunchStep&) {}
   void run(const CallStep&) {}
+  void run(const BodyStep&) {}
   void run(const CheckResultsStep&) {}
   void run(const BindStep&) {}
   void run(const EvaluateStep&) {}

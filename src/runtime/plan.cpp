@@ -113,7 +113,9 @@ class Run {
     return 0;
   }
 
-  void run(const CallStep& step) {
+  void run(const CallStep& step) { call_with(step); }
+  void run(const BodyStep& step) { call_with(step); }
+  void call_with(const auto& step) {
     SmallVector<Tensor, 6> inputs, outputs;
     for (Slot at : step.inputs) inputs.push_back(slot(at));
     for (Slot at : step.outputs) outputs.push_back(slot(at));
@@ -225,6 +227,9 @@ struct Printer {
   std::string operator()(const CallStep& step) const {
     std::string epilogue = step.epilogue == dispatch::Epilogue::None ? "" : fmt::format("+{}", name(step.epilogue));
     return fmt::format("{} = call {}{}({})", slots(step.outputs), step.op->name(), epilogue, slots(step.inputs));
+  }
+  std::string operator()(const BodyStep& step) const {
+    return fmt::format("{} = run {}({})", slots(step.outputs), step.bodies->name, slots(step.inputs));
   }
   std::string operator()(const CheckResultsStep& step) const {
     std::vector<Slot> which;

@@ -292,10 +292,15 @@ class Planner {
       for (size_t at = 0; at < node.op->schema().returns.size(); ++at)
         if (!node.op->schema().returns[at].type.is_tensor_like())
           step.outputs.push_back(numbers[static_cast<int32_t>(at)] = next_slot_++);
-    plan_->steps.push_back(std::move(step));
+    runtime::BodiesRef bodies = row ? nullptr : runtime::bodies_of(*node.op);
+    if (bodies)
+      plan_->steps.push_back(runtime::BodyStep{bodies, std::move(step.arguments), std::move(step.inputs),
+                                               std::move(step.outputs), std::move(step.numbers)});
+    else
+      plan_->steps.push_back(std::move(step));
     plan_bindings(node, numbers);
     for (const auto& [result, slot] : numbers) plan_->steps.push_back(runtime::FreeStep{slot});
-    if (!row) check_results(node);
+    if (!row && !bodies) check_results(node);
   }
 
   // Numbers, plain ones too, are evaluated with everything else and passed in order.

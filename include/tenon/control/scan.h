@@ -16,7 +16,7 @@
 // sizes and dtype from step to step. There may be no steps: then the carry is what it was, and nothing is kept.
 #pragma once
 
-#include <tenon/core/tensor.h>
+#include <tenon/control/structure.h>
 #include <tenon/support/function_ref.h>
 
 #include <optional>
@@ -38,41 +38,6 @@ struct ScanOptions {
 };
 
 namespace control::detail {
-
-// The tensors of a structure, in order, and a structure with other tensors.
-inline void flatten(const Tensor& tensor, std::vector<Tensor>& flat) { flat.push_back(tensor); }
-inline void flatten(const std::vector<Tensor>& tensors, std::vector<Tensor>& flat) {
-  flat.insert(flat.end(), tensors.begin(), tensors.end());
-}
-template <typename... Parts>
-void flatten(const std::tuple<Parts...>& parts, std::vector<Tensor>& flat) {
-  std::apply([&](const auto&... each) { (flatten(each, flat), ...); }, parts);
-}
-template <typename First, typename Second>
-void flatten(const std::pair<First, Second>& parts, std::vector<Tensor>& flat) {
-  flatten(parts.first, flat);
-  flatten(parts.second, flat);
-}
-
-inline Tensor rebuild(const Tensor&, std::span<const Tensor>& flat) {
-  Tensor tensor = flat.front();
-  flat = flat.subspan(1);
-  return tensor;
-}
-inline std::vector<Tensor> rebuild(const std::vector<Tensor>& like, std::span<const Tensor>& flat) {
-  std::vector<Tensor> tensors(flat.begin(), flat.begin() + static_cast<ptrdiff_t>(like.size()));
-  flat = flat.subspan(like.size());
-  return tensors;
-}
-template <typename... Parts>
-std::tuple<Parts...> rebuild(const std::tuple<Parts...>& like, std::span<const Tensor>& flat) {
-  return std::apply([&](const auto&... each) { return std::tuple<Parts...>{rebuild(each, flat)...}; }, like);
-}
-template <typename First, typename Second>
-std::pair<First, Second> rebuild(const std::pair<First, Second>& like, std::span<const Tensor>& flat) {
-  First first = rebuild(like.first, flat);
-  return {std::move(first), rebuild(like.second, flat)};
-}
 
 // One step: the next carry, then what is kept.
 using ScanBody = FunctionRef<std::vector<Tensor>(std::span<const Tensor> carry, std::span<const Tensor> x)>;

@@ -8,6 +8,7 @@
 
 #include <tenon/dispatch/opaque_kernel.h>
 #include <tenon/load/kernel.h>
+#include <tenon/runtime/body.h>
 #include <tenon/sym/shape_env.h>
 
 #include <string>
@@ -76,6 +77,14 @@ struct CallStep {
   size_t tensors = 0;  // how many of the outputs are tensors among the operator's results
 };
 
+// Bodies that are run with these arguments: a loop, a branch.
+struct BodyStep {
+  BodiesRef bodies;
+  std::vector<CallArgument> arguments;
+  std::vector<Slot> inputs, outputs;
+  std::vector<ExprIndex> numbers;
+};
+
 // What an author's operator gave must look like its fake: the rest of the plan relies on those sizes and strides.
 struct CheckResultsStep {
   struct Expected {
@@ -111,7 +120,7 @@ struct CheckStep {
 };
 
 using Step = std::variant<AllocateStep, ViewStep, LaunchStep, CallStep, CheckResultsStep, FreeStep, BindStep,
-                          EvaluateStep, CheckStep>;
+                          EvaluateStep, CheckStep, BodyStep>;
 
 // Expressions that are evaluated together.
 struct Phase {

@@ -1,7 +1,7 @@
 // Loops over steps: eager is the plain loop; compiled is one operator, whatever its number of steps.
 #include <tenon/compiled_autograd/enable.h>
 
-#include "unit/capture/testing.h"
+#include "unit/control/loops.h"
 
 namespace tenon {
 namespace {
@@ -10,7 +10,7 @@ using testing::difference;
 using testing::error_of;
 using testing::same_bits;
 
-constexpr const char* kBackends[] = {"inductor", "aot_eager", "eager"};
+using namespace loops;
 
 // h' = tanh(h·W + x); what is kept is h'·2.
 struct Cell2 {
@@ -20,29 +20,6 @@ struct Cell2 {
     return {next, next * 2};
   }
 };
-
-struct Made {
-  std::vector<Tensor> results, gradients;
-  bool grad_mode = true;  // that the function left behind
-};
-
-Made with_gradients(const std::function<std::vector<Tensor>()>& run, std::span<const Tensor> leaves) {
-  Made made{run(), {}};
-  made.grad_mode = autograd::grad_enabled();
-  autograd::set_grad_enabled(true);
-  Tensor sum = zeros({}, kFloat64);
-  for (const Tensor& result : made.results)
-    if (result.requires_grad()) sum = sum + (result * result).sum().to(kFloat64);
-  if (!sum.requires_grad()) return made;
-  std::vector<Tensor> roots{sum}, wanted(leaves.begin(), leaves.end());
-  made.gradients = autograd::grad(roots, wanted);
-  return made;
-}
-
-Tensor leaf(const SymInts& sizes, uint64_t seed, Dtype dtype = kFloat64) {
-  manual_seed(seed);
-  return (randn(sizes, TensorOptions(dtype)) * 0.5).set_requires_grad();
-}
 
 // The last carry and all that was kept, of a step that lives on.
 template <typename Step>

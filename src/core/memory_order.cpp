@@ -1,8 +1,8 @@
-#include "memory_order.h"
+#include "core/memory_order.h"
 
 #include <algorithm>
 
-namespace tenon::aot {
+namespace tenon::core {
 
 std::vector<int64_t> memory_order(const Tensor& meta) {
   const SymInts strides = meta.sym_strides();
@@ -19,14 +19,15 @@ std::vector<int64_t> memory_order(const Tensor& meta) {
 SymInts dense_strides(const SymInts& sizes, const std::vector<int64_t>& order) {
   SymInts ordered, strides = sizes;
   for (int64_t dim : order) ordered.push_back(sizes[static_cast<size_t>(dim)]);
-  const SymInts dense = core::contiguous_strides(ordered.span());
+  const SymInts dense = contiguous_strides(ordered.span());
   for (size_t at = 0; at < order.size(); ++at) strides[static_cast<size_t>(order[at])] = dense[at];
   return strides;
 }
 
+SymInts dense_strides_of(const Tensor& meta) { return dense_strides(meta.sym_sizes(), memory_order(meta)); }
+
 bool is_dense(const Tensor& meta) {
-  const SymInts sizes = meta.sym_sizes(), strides = meta.sym_strides(),
-                dense = dense_strides(sizes, memory_order(meta));
+  const SymInts sizes = meta.sym_sizes(), strides = meta.sym_strides(), dense = dense_strides_of(meta);
   for (size_t dim = 0; dim < sizes.size(); ++dim)
     if (!strides[dim].same(dense[dim]) && !sizes[dim].same(1)) return false;
   return true;
@@ -39,4 +40,4 @@ bool is_expanded(const Tensor& meta) {
   return false;
 }
 
-}  // namespace tenon::aot
+}  // namespace tenon::core
