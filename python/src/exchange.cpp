@@ -35,7 +35,7 @@ static_assert(sizeof(DlTensor) == 48 && sizeof(DlManagedTensor) == 80);
 
 constexpr uint32_t kMajor = 1, kMinor = 0;
 constexpr int32_t kCpu = 1;
-constexpr uint8_t kSigned = 0, kUnsigned = 1, kReal = 2, kBrain = 4, kTruth = 6;
+constexpr uint8_t kSigned = 0, kUnsigned = 1, kReal = 2, kBrain = 4, kTruth = 6, kE4M3FN = 10, kE5M2 = 12;
 
 struct DtypeCode {
   uint8_t code, bits;
@@ -50,7 +50,9 @@ constexpr std::array<DtypeCode, kDtypeCount> kCodes = {{{kTruth, 8},
                                                         {kReal, 16},
                                                         {kBrain, 16},
                                                         {kReal, 32},
-                                                        {kReal, 64}}};
+                                                        {kReal, 64},
+                                                        {kE4M3FN, 8},
+                                                        {kE5M2, 8}}};
 
 Dtype dtype_of(const DlTensor& tensor) {
   for (size_t at = 0; at < kCodes.size(); ++at)

@@ -27,12 +27,19 @@ GraphFunction interpreted(const graph::Graph& graph) {
   };
 }
 
-GraphFunction scheduled(const graph::Graph& graph) {
-  std::shared_ptr<const runtime::Plan> plan = schedule::compile_graph(graph);
+namespace {
+GraphFunction scheduled_with(const graph::Graph& graph, const schedule::Options& options) {
+  std::shared_ptr<const runtime::Plan> plan = schedule::compile_graph(graph, options);
   return [plan](std::span<const Tensor> inputs, std::span<const int64_t> symbols) {
     dispatch::ProfileScope profiled("compiled graph", {});
     return runtime::run(*plan, inputs, symbols);
   };
+}
+}  // namespace
+
+GraphFunction scheduled(const graph::Graph& graph) { return scheduled_with(graph, {}); }
+GraphFunction scheduled_with_padding(const graph::Graph& graph) {
+  return scheduled_with(graph, {.pad_products = true});
 }
 
 Compiled compile(const graph::Graph& captured, const GraphCompiler& compiler) {

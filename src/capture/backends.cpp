@@ -76,7 +76,8 @@ constexpr std::array<Known, 3> kBackends = {{
     {"inductor",
      [](const graph::Graph& graph, const std::vector<bool>& requires_grad, bool grad_enabled,
         const aot::Options& options) {
-       return aot::compile(graph, requires_grad, grad_enabled, aot::scheduled, options);
+       return aot::compile(graph, requires_grad, grad_enabled,
+                           options.pad_products ? aot::scheduled_with_padding : aot::scheduled, options);
      }},
     {"aot_eager",
      [](const graph::Graph& graph, const std::vector<bool>& requires_grad, bool grad_enabled,

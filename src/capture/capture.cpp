@@ -306,7 +306,8 @@ class Capture::Run {
     }
     size_t guards = session_->env()->guards().size(), checks = session_->env()->deferred_checks().size();
     try {
-      aot::Options options{piece.leaves, state_.options.double_backward == DoubleBackward::Refuse};
+      aot::Options options{piece.leaves, state_.options.double_backward == DoubleBackward::Refuse,
+                           state_.options.pad_products};
       segment.compiled =
           freezes ? compile_frozen(state_.options.backend, piece, parameters, may_hold, options, segment.frozen)
                   : compile_with(state_.options.backend, graph, piece.requires_grad, records, options);

@@ -47,6 +47,7 @@ aot::Compiled compile_frozen(const Backend& backend, const Piece& piece, const f
                              const std::vector<bool>& may_hold, const aot::Options& options,
                              std::shared_ptr<freezing::Frozen>& frozen) {
   aot::GraphCompiler inner = backend.name() == "inductor" ? aot::GraphCompiler(aot::scheduled) : aot::interpreted;
+  if (options.pad_products && backend.name() == "inductor") inner = aot::scheduled_with_padding;
   // Whoever compiles keeps the compiler, for graphs that follow later on.
   auto made = std::make_shared<std::shared_ptr<freezing::Frozen>>();
   auto compiler = [made, parameters, may_hold, inner](const graph::Graph& graph) -> GraphFunction {

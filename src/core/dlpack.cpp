@@ -28,16 +28,16 @@ namespace tenon {
 namespace {
 
 constexpr int32_t kDeviceCpu = 1;
-enum Code : uint8_t { kSigned = 0, kUnsigned = 1, kReal = 2, kBrain = 4, kTruth = 6 };
+enum Code : uint8_t { kSigned = 0, kUnsigned = 1, kReal = 2, kBrain = 4, kTruth = 6, kE4M3FN = 10, kE5M2 = 12 };
 
 struct DtypeCode {
   Dtype dtype;
   uint8_t code;
 };
 constexpr DtypeCode kCodes[] = {
-    {Dtype::Bool, kTruth},   {Dtype::UInt8, kUnsigned}, {Dtype::Int8, kSigned},  {Dtype::Int16, kSigned},
-    {Dtype::Int32, kSigned}, {Dtype::Int64, kSigned},   {Dtype::Float16, kReal}, {Dtype::BFloat16, kBrain},
-    {Dtype::Float32, kReal}, {Dtype::Float64, kReal},
+    {Dtype::Bool, kTruth},   {Dtype::UInt8, kUnsigned}, {Dtype::Int8, kSigned},         {Dtype::Int16, kSigned},
+    {Dtype::Int32, kSigned}, {Dtype::Int64, kSigned},   {Dtype::Float16, kReal},        {Dtype::BFloat16, kBrain},
+    {Dtype::Float32, kReal}, {Dtype::Float64, kReal},   {Dtype::Float8E4M3FN, kE4M3FN}, {Dtype::Float8E5M2, kE5M2},
 };
 
 // What a lent tensor holds on to.

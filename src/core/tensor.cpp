@@ -394,6 +394,8 @@ Tensor tensor_from(const void* values, int64_t count, Dtype from, bool zero_dim,
       case Dtype::Int64: out.data<int64_t>()[i] = static_cast<int64_t>(value); break;
       case Dtype::Float16: out.data<Half>()[i] = to_half(value); break;
       case Dtype::BFloat16: out.data<BFloat16>()[i] = to_bfloat16(value); break;
+      case Dtype::Float8E4M3FN: out.data<Float8E4M3FN>()[i] = to_float8_e4m3fn(value); break;
+      case Dtype::Float8E5M2: out.data<Float8E5M2>()[i] = to_float8_e5m2(value); break;
       case Dtype::Float32: out.data<float>()[i] = static_cast<float>(value); break;
       case Dtype::Float64: out.data<double>()[i] = value; break;
     }

@@ -31,6 +31,8 @@ Number read(const void* at, Dtype dtype) {
     case Dtype::Int64: return integer(*static_cast<const int64_t*>(at));
     case Dtype::Float16: return {to_float(*static_cast<const Half*>(at)), 0};
     case Dtype::BFloat16: return {to_float(*static_cast<const BFloat16*>(at)), 0};
+    case Dtype::Float8E4M3FN: return {to_float(*static_cast<const Float8E4M3FN*>(at)), 0};
+    case Dtype::Float8E5M2: return {to_float(*static_cast<const Float8E5M2*>(at)), 0};
     case Dtype::Float32: return {*static_cast<const float*>(at), 0};
     case Dtype::Float64: return {*static_cast<const double*>(at), 0};
   }

@@ -119,6 +119,7 @@ void check_defined(const dispatch::Call& call) {
 
 void run_opaque(const ops::Row& row, dispatch::Call& call) {
   ops::Arguments arguments(call.op, call.args);
+  ops::refuse_stored_only(row, arguments);
   if (row.dynamic()) {
     check_defined(call);
     for (Tensor& output : row.opaque.cpu.make(arguments)) call.results.push_back(std::move(output));

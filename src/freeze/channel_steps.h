@@ -2,9 +2,12 @@
 // constant that has one number for each channel (or one for all), casts, and views that keep the channels.
 #pragma once
 
-#include "rewrite.h"
+#include "constants.h"
+#include "schedule/rewrite.h"
 
 namespace tenon::freezing {
+
+using schedule::Values;
 
 struct ChannelStep {
   enum class Kind : uint8_t { Add, Subtract, SubtractFrom, Multiply, Divide, Negate, Cast, View } kind = Kind::Add;

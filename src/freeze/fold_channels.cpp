@@ -7,6 +7,9 @@
 #include <fmt/format.h>
 
 namespace tenon::freezing {
+
+using schedule::Instead;
+using schedule::Values;
 namespace {
 
 // How many of the steps can become part of the product: the last one gives what the product gives, and computes
@@ -106,7 +109,7 @@ Graph fold_channels(const Graph& original, const Parameters& parameters, Notes& 
       return folded(product, steps, graph, now);
     };
   }
-  return instead.empty() ? original : rewrite(graph, instead);
+  return instead.empty() ? original : schedule::rewrite(graph, instead);
 }
 
 }  // namespace tenon::freezing

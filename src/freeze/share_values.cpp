@@ -1,5 +1,5 @@
 #include "passes.h"
-#include "rewrite.h"
+#include "schedule/rewrite.h"
 
 #include <fmt/format.h>
 
@@ -7,6 +7,9 @@
 #include <map>
 
 namespace tenon::freezing {
+
+using schedule::Instead;
+using schedule::Values;
 namespace {
 
 // Equal texts: the same operator on the same values and numbers.
@@ -52,7 +55,7 @@ Graph share_values(const Graph& graph, const Parameters&, Notes& notes) {
     instead[id] = [same](const Values& now) { return now(same); };
     if (!is_view(node)) notes.push_back(fmt::format("shared: {} is {}", name_of(graph, id), name_of(graph, same)));
   }
-  return instead.empty() ? graph : rewrite(graph, instead);
+  return instead.empty() ? graph : schedule::rewrite(graph, instead);
 }
 
 }  // namespace tenon::freezing

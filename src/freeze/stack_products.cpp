@@ -1,6 +1,6 @@
 #include "passes.h"
 #include "products.h"
-#include "rewrite.h"
+#include "schedule/rewrite.h"
 
 #include <tenon/generated/ops.h>
 
@@ -10,6 +10,9 @@
 #include <memory>
 
 namespace tenon::freezing {
+
+using schedule::Instead;
+using schedule::Values;
 namespace {
 
 // Products that can be one: of one operand, with weights of one size, all with a bias or none.
@@ -99,7 +102,7 @@ Graph stack_products(const Graph& original, const Parameters& parameters, Notes&
     }
     notes.push_back(fmt::format("stacked: {}", fmt::join(names, ", ")));
   }
-  return instead.empty() ? original : rewrite(graph, instead);
+  return instead.empty() ? original : schedule::rewrite(graph, instead);
 }
 
 }  // namespace tenon::freezing

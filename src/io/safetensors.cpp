@@ -19,9 +19,18 @@ struct DtypeName {
   std::string_view name;
 };
 constexpr DtypeName kDtypeNames[] = {
-    {Dtype::Bool, "BOOL"},   {Dtype::UInt8, "U8"},    {Dtype::Int8, "I8"},     {Dtype::Int16, "I16"},
-    {Dtype::Int32, "I32"},   {Dtype::Int64, "I64"},   {Dtype::Float16, "F16"}, {Dtype::BFloat16, "BF16"},
-    {Dtype::Float32, "F32"}, {Dtype::Float64, "F64"},
+    {Dtype::Bool, "BOOL"},
+    {Dtype::UInt8, "U8"},
+    {Dtype::Int8, "I8"},
+    {Dtype::Int16, "I16"},
+    {Dtype::Int32, "I32"},
+    {Dtype::Int64, "I64"},
+    {Dtype::Float16, "F16"},
+    {Dtype::BFloat16, "BF16"},
+    {Dtype::Float32, "F32"},
+    {Dtype::Float64, "F64"},
+    {Dtype::Float8E4M3FN, "F8_E4M3"},
+    {Dtype::Float8E5M2, "F8_E5M2"},
 };
 
 struct Entry {

@@ -5,7 +5,8 @@
 
 namespace tenon::kernels {
 
-// Calls `body.template operator()<T>()` with the element type of `dtype`.
+// Calls `body.template operator()<T>()` with the element type of `dtype`, one that is computed with. (Floats of 8 bits
+// are none: kernels of each operator for types that nobody computes with would only make the library larger.)
 template <typename Body>
 decltype(auto) with_element_type(Dtype dtype, Body&& body) {
   switch (dtype) {
@@ -19,8 +20,11 @@ decltype(auto) with_element_type(Dtype dtype, Body&& body) {
     case Dtype::BFloat16: return body.template operator()<BFloat16>();
     case Dtype::Float32: return body.template operator()<float>();
     case Dtype::Float64: return body.template operator()<double>();
+    case Dtype::Float8E4M3FN:
+    case Dtype::Float8E5M2: break;
   }
-  fail("[kernels] unknown dtype {}", static_cast<int>(dtype));
+  fail<NotImplementedError>("[kernels] expected a dtype that is computed with, got {}: convert first, to(kFloat32)",
+                            name(dtype));
 }
 
 // What halves are computed in; every other type is itself.

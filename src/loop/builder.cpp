@@ -78,7 +78,7 @@ sym::Expr Builder::integer(std::string name, sym::Range range) {
 }
 
 int Builder::scalar(std::string name, Dtype dtype) {
-  TENON_ASSERT(!is_half(dtype), "scalar parameter {} is {}; pass a float64", name, tenon::name(dtype));
+  TENON_ASSERT(!is_narrow(dtype), "scalar parameter {} is {}; pass a float64", name, tenon::name(dtype));
   kernel_.scalars.push_back({std::move(name), dtype});
   return static_cast<int>(kernel_.scalars.size()) - 1;
 }
@@ -128,7 +128,7 @@ Lane Builder::emit(Op op) {
   }
   op.result = kernel_.value_count++;
   std::optional<Dtype> rounded_as;
-  if (op.code == OpCode::Load && is_half(kernel_.buffers[op.buffer].dtype))
+  if (op.code == OpCode::Load && is_narrow(kernel_.buffers[op.buffer].dtype))
     rounded_as = kernel_.buffers[op.buffer].dtype;
   if (op.has_rounding) rounded_as = op.rounded;
   notes_->rounded_as.push_back(rounded_as);
@@ -317,7 +317,7 @@ Lane Builder::cast(Lane a, Dtype dtype) {
   require_own(a);
   Op op{.code = OpCode::Cast, .dtype = compute_dtype(dtype)};
   op.operands[0] = a.id();
-  if (is_half(dtype)) {
+  if (is_narrow(dtype)) {
     if (notes_->rounded_as[a.id()] == dtype) return a;
     op.has_rounding = true;
     op.rounded = dtype;

@@ -3,7 +3,7 @@
 #include "op_table.h"
 #include "support/log_gamma.h"
 
-#include <tenon/core/half.h>
+#include <tenon/core/float8.h>
 #include <tenon/core/philox.h>
 
 #include <cmath>
@@ -208,6 +208,11 @@ Number round_to(Number value, Dtype dtype) {
       return Number::of(double{to_float(value.is_real ? to_half(value.real) : to_half(narrow(value)))});
     case Dtype::BFloat16:
       return Number::of(double{to_float(value.is_real ? to_bfloat16(value.real) : to_bfloat16(narrow(value)))});
+    case Dtype::Float8E4M3FN:
+      return Number::of(
+          double{to_float(value.is_real ? to_float8_e4m3fn(value.real) : to_float8_e4m3fn(narrow(value)))});
+    case Dtype::Float8E5M2:
+      return Number::of(double{to_float(value.is_real ? to_float8_e5m2(value.real) : to_float8_e5m2(narrow(value)))});
     default: {
       const int64_t integer = value.is_real ? truncate(value.real, dtype) : value.integer;
       return Number::of(wrap(static_cast<uint64_t>(integer), dtype));
@@ -310,6 +315,8 @@ Number load_element(const void* data, Dtype dtype, int64_t index) {
     case Dtype::Int64: return Number::of(read<int64_t>(data, index));
     case Dtype::Float16: return Number::of(double{to_float(read<Half>(data, index))});
     case Dtype::BFloat16: return Number::of(double{to_float(read<BFloat16>(data, index))});
+    case Dtype::Float8E4M3FN: return Number::of(double{to_float(read<Float8E4M3FN>(data, index))});
+    case Dtype::Float8E5M2: return Number::of(double{to_float(read<Float8E5M2>(data, index))});
     case Dtype::Float32: return Number::of(double{read<float>(data, index)});
     case Dtype::Float64: return Number::of(read<double>(data, index));
   }
@@ -326,6 +333,8 @@ void store_element(void* data, Dtype dtype, int64_t index, Number value) {
     case Dtype::Int64: return write(data, index, value.integer);
     case Dtype::Float16: return write(data, index, to_half(value.real));
     case Dtype::BFloat16: return write(data, index, to_bfloat16(value.real));
+    case Dtype::Float8E4M3FN: return write(data, index, to_float8_e4m3fn(value.real));
+    case Dtype::Float8E5M2: return write(data, index, to_float8_e5m2(value.real));
     case Dtype::Float32: return write(data, index, static_cast<float>(value.real));
     case Dtype::Float64: return write(data, index, value.real);
   }

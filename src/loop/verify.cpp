@@ -90,7 +90,8 @@ struct Verifier {
     }
     for (const ScalarParameter& scalar : kernel.scalars) {
       check_name(scalar.name, &scalar_names);
-      require(!is_half(scalar.dtype), "no halves in arithmetic", scalar.name, "the scalar is {}", name(scalar.dtype));
+      require(!is_narrow(scalar.dtype), "no narrow floats in arithmetic", scalar.name, "the scalar is {}",
+              name(scalar.dtype));
     }
   }
 
@@ -224,10 +225,10 @@ struct Verifier {
     const Place where = op;
     require(op.code < OpCode::Count_, "operations exist", where, "not an operation");
     const OpRow& entry = row(op.code);
-    require(!is_half(op.dtype), "no halves in arithmetic", where, "the value is {}", name(op.dtype));
+    require(!is_narrow(op.dtype), "no narrow floats in arithmetic", where, "the value is {}", name(op.dtype));
     if (op.has_rounding) {
-      require(op.code == OpCode::Cast && op.dtype == Dtype::Float32 && is_half(op.rounded), "rounding casts", where,
-              "only a cast to float32 rounds, and to a half; got {} to {}", name(op.dtype), name(op.rounded));
+      require(op.code == OpCode::Cast && op.dtype == Dtype::Float32 && is_narrow(op.rounded), "rounding casts", where,
+              "only a cast to float32 rounds, and to a narrow float; got {} to {}", name(op.dtype), name(op.rounded));
     }
     // A load may have a condition besides.
     for (int i = entry.traits.operands + (op.code == OpCode::Load ? 1 : 0); i < 3; ++i) {

@@ -18,6 +18,8 @@ Tolerance tolerance(Dtype dtype) {
     case Dtype::BFloat16: return {1.6e-2, 1e-2};
     case Dtype::Float32: return {1.3e-6 * 10, 1e-5};
     case Dtype::Float64: return {1e-7, 1e-7};
+    case Dtype::Float8E4M3FN: return {0.125, 0x1p-9};
+    case Dtype::Float8E5M2: return {0.25, 0x1p-16};
     default: return {0, 0};
   }
 }

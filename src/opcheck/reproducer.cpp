@@ -17,6 +17,8 @@ std::string constant_of(Dtype dtype) {
   std::string text(name(dtype));  // "float32" → "kFloat32"
   if (text == "bfloat16") return "kBFloat16";
   if (text == "uint8") return "kUInt8";
+  if (dtype == kFloat8E4M3FN) return "kFloat8E4M3FN";
+  if (dtype == kFloat8E5M2) return "kFloat8E5M2";
   text[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(text[0])));
   return "k" + text;
 }

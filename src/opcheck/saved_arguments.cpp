@@ -18,10 +18,18 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "the file's numbers are little-endian");
 
-constexpr std::pair<Dtype, const char*> kNames[] = {
-    {Dtype::Bool, "BOOL"},   {Dtype::UInt8, "U8"},   {Dtype::Int8, "I8"},     {Dtype::Int16, "I16"},
-    {Dtype::Int32, "I32"},   {Dtype::Int64, "I64"},  {Dtype::Float16, "F16"}, {Dtype::BFloat16, "BF16"},
-    {Dtype::Float32, "F32"}, {Dtype::Float64, "F64"}};
+constexpr std::pair<Dtype, const char*> kNames[] = {{Dtype::Bool, "BOOL"},
+                                                    {Dtype::UInt8, "U8"},
+                                                    {Dtype::Int8, "I8"},
+                                                    {Dtype::Int16, "I16"},
+                                                    {Dtype::Int32, "I32"},
+                                                    {Dtype::Int64, "I64"},
+                                                    {Dtype::Float16, "F16"},
+                                                    {Dtype::BFloat16, "BF16"},
+                                                    {Dtype::Float32, "F32"},
+                                                    {Dtype::Float64, "F64"},
+                                                    {Dtype::Float8E4M3FN, "F8_E4M3"},
+                                                    {Dtype::Float8E5M2, "F8_E5M2"}};
 
 const char* name_of(Dtype dtype) {
   for (const auto& [each, text] : kNames)

@@ -215,6 +215,7 @@ OPS(bounds) {
       .grad("max", saves("self", "max"), [](Grad& g) { return inside(g, g.saved("self") > g.saved("max")); });
   // In the dtype of self, whatever the value is.
   op("masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor")
+      .moves_elements()
       .pointwise(Promotion::Self, [](Lane x, Lane mask, Lane value) { return select(mask != 0.0, value, x); })
       .check([](const Arguments& arguments) {
         TENON_CHECK(arguments.tensor("mask").dtype() == kBool, "[masked_fill] expected a mask of bools, got {}",
@@ -222,6 +223,7 @@ OPS(bounds) {
       })
       .grad("self", saves("mask"), [](Grad& g) { return masked_fill(g.grad(), g.saved("mask"), 0); });
   op("masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor")
+      .moves_elements()
       .pointwise(Promotion::Self, [](Lane x, Lane mask, Lane value) { return select(mask != 0.0, value, x); })
       .check([](const Arguments& arguments) {
         TENON_CHECK(arguments.tensor("mask").dtype() == kBool, "[masked_fill] expected a mask of bools, got {}",

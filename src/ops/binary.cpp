@@ -129,6 +129,7 @@ OPS(binary) {
       .grad("self", saves("self", "other"), [](Grad& g) { return unless(g, g.saved("self") > g.saved("other")); })
       .grad("other", saves("self", "other"), [](Grad& g) { return unless(g, g.saved("self") < g.saved("other")); });
   op("where.self(Tensor condition, Tensor self, Tensor other) -> Tensor")
+      .moves_elements()
       .pointwise(Promotion::Branch, [](Lane condition, Lane x, Lane y) { return select(condition, x, y); })
       .check(check_condition)
       .grad("self", saves("condition"),

@@ -175,6 +175,7 @@ TensorOptions options(std::optional<Dtype> dtype, std::optional<Device> device) 
 OPS(factory) {
   op("empty.memory_format(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
      "bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor")
+      .moves_elements()
       .uninitialised()
       .shape([](const Arguments& arguments) {
         std::vector<TensorMeta> metas = sized_float(arguments);
@@ -188,6 +189,7 @@ OPS(factory) {
   op("empty_strided(SymInt[] size, SymInt[] stride, *, ScalarType? dtype=None, Layout? layout=None, Device? "
      "device=None, "
      "bool? pin_memory=None) -> Tensor")
+      .moves_elements()
       .uninitialised()
       .shape([](const Arguments& arguments) {
         std::vector<TensorMeta> metas = sized_float(arguments);
@@ -199,14 +201,17 @@ OPS(factory) {
       });
   op("full(SymInt[] size, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
      "bool? pin_memory=None) -> Tensor")
+      .moves_elements()
       .element([](Element& e) { return e.scalar("fill_value", e.dtype()); })
       .shape([](const Arguments& arguments) { return sized(arguments, arguments["fill_value"].scalar().dtype()); });
   op("zeros(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) "
      "-> Tensor")
+      .moves_elements()
       .element([](Element& e) { return e.builder().constant(int64_t{0}, e.dtype()); })
       .shape(sized_float);
   op("ones(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) "
      "-> Tensor")
+      .moves_elements()
       .element([](Element& e) { return e.builder().constant(int64_t{1}, e.dtype()); })
       .shape(sized_float);
   op("rand(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) "
@@ -238,10 +243,12 @@ OPS(factory) {
       .random();
   op("eye(SymInt n, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> "
      "Tensor")
+      .moves_elements()
       .element(diagonal_ones)
       .shape(eye_shape);
   op("eye.m(SymInt n, SymInt m, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
      "pin_memory=None) -> Tensor")
+      .moves_elements()
       .element(diagonal_ones)
       .shape(eye_shape);
   op("linspace(Scalar start, Scalar end, int steps, *, ScalarType? dtype=None, Layout? layout=None, Device? "
@@ -261,6 +268,7 @@ OPS(factory) {
                     std::optional<bool>) { return full(SymInts{}, s, options(dtype.value_or(kFloat32), device)); });
   op("new_empty(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
      "bool? pin_memory=None) -> Tensor")
+      .moves_elements()
       .uninitialised()
       .ignores("self")
       .shape([](const Arguments& arguments) {
@@ -300,6 +308,7 @@ OPS(factory) {
   op("empty_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
      "pin_memory=None, "
      "MemoryFormat? memory_format=None) -> Tensor")
+      .moves_elements()
       .uninitialised()
       .shape([](const Arguments& arguments) {
         const Tensor& self = arguments.tensor("self");
@@ -313,17 +322,20 @@ OPS(factory) {
   op("zeros_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
      "pin_memory=None, "
      "MemoryFormat? memory_format=None) -> Tensor")
+      .moves_elements()
       .pointwise(Promotion::Argument, [](Lane self) { return number(self, 0); })
       .ignores("self")
       .no_inplace();
   op("ones_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
      "pin_memory=None, "
      "MemoryFormat? memory_format=None) -> Tensor")
+      .moves_elements()
       .pointwise(Promotion::Argument, [](Lane self) { return number(self, 1); })
       .ignores("self")
       .no_inplace();
   op("full_like(Tensor self, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
      "bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor")
+      .moves_elements()
       .pointwise(Promotion::Argument, [](Lane, Lane value) { return value; })
       .ignores("self")
       .no_inplace();

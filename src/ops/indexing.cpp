@@ -117,6 +117,7 @@ OPS(indexing) {
       });
   // The same, by integers only.
   op("_index(Tensor self, Tensor?[] indices) -> Tensor")
+      .moves_elements()
       .element([](Element& e) { return picked_element(e, "index", Bounds::Checked); })
       .shape([](const Arguments& arguments) {
         const Tensor& self = arguments.tensor("self");
@@ -153,6 +154,7 @@ OPS(indexing) {
     return index(expand(self, sizes), Indices{expand(mask, sizes)});
   });
   op("index_select(Tensor self, int dim, Tensor index) -> Tensor")
+      .moves_elements()
       .element([](Element& e) {
         const Tensor &self = e.arguments().tensor("self"), &index = e.arguments().tensor("index");
         auto dim = static_cast<size_t>(e.arguments().dim("dim", self.dim()));

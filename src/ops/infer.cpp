@@ -193,6 +193,20 @@ TensorMeta TensorMeta::in_order_of(const Tensor& images, SymInts sizes, Dtype dt
   return {std::move(sizes), std::move(strides), dtype, images.device()};
 }
 
+void refuse_stored_only(const Row& row, const Arguments& arguments, std::span<const TensorMeta> results) {
+  if (row.moves_elements) return;
+  auto refuse = [&](const auto& what) {
+    fail<NotImplementedError>("[{}] is not computed with floats of 8 bits, got {}: convert first, to(kFloat32)",
+                              arguments.op().brief_name(), what);
+  };
+  for (const dispatch::Value& value : arguments.values())
+    value.each_tensor([&](const Tensor& tensor) {
+      if (tensor.defined() && is_float8(tensor.dtype())) refuse(tensor.description());
+    });
+  for (const TensorMeta& result : results)
+    if (is_float8(result.dtype)) refuse(fmt::format("dtype {}", name(result.dtype)));
+}
+
 namespace {
 
 // By input: whether it is converted to the common dtype before anything else. Conditions and masks are not.
@@ -218,6 +232,7 @@ TensorMeta infer_pointwise(const Row& row, const Arguments& arguments) {
       shapes.push_back(value.tensor().sym_sizes());
     }
   TENON_ASSERT(!inputs.empty(), "{} without tensors", row.schema.str());
+  if (!row.moves_elements) refuse_stored_only(row, arguments);
   if (row.check) row.check(arguments);
   Device device = inputs[0].device();
   for (const Tensor& input : inputs) {
@@ -250,6 +265,7 @@ TensorMeta infer_pointwise(const Row& row, const Arguments& arguments) {
 TensorMeta infer_reduction(const Row& row, const Arguments& arguments) {
   const Tensor& self = arguments.tensor("self");
   TENON_CHECK(self.defined(), "[{}] expected a tensor, got an undefined one", arguments.op().brief_name());
+  refuse_stored_only(row, arguments);
   SymInts sizes = self.sym_sizes();
   Ints dims = arguments.dims_or_all("dim", self.dim());
   bool keep = arguments.has("keepdim") && arguments.boolean("keepdim");
@@ -277,8 +293,12 @@ std::vector<TensorMeta> infer(const Row& row, const Arguments& arguments) {
   switch (row.kind) {
     case Kind::Pointwise: return {infer_pointwise(row, arguments)};
     case Kind::Reduction: return {infer_reduction(row, arguments)};
-    default: TENON_ASSERT(row.shape, "{} has no shape rule", row.schema.str()); return row.shape(arguments);
+    default: break;
   }
+  TENON_ASSERT(row.shape, "{} has no shape rule", row.schema.str());
+  std::vector<TensorMeta> results = row.shape(arguments);
+  refuse_stored_only(row, arguments, results);
+  return results;
 }
 
 }  // namespace tenon::ops

@@ -95,14 +95,15 @@ Tensor pad_by_copies(const Tensor& self, const SymInts& pad, std::string_view mo
 
 OPS(padding) {
   op("constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0) -> Tensor")
+      .moves_elements()
       .element(padded_element)
       .shape([](const Arguments& arguments) {
         const Tensor& self = arguments.tensor("self");
         SymInts pads = arguments["pad"].sym_ints();
-        TensorMeta padded = TensorMeta::contiguous(padded_sizes(self, borders(self, pads, "constant_pad_nd")),
-                                                   self.dtype(), self.device());
-        // By nothing it is a copy, which keeps the order of the dimensions.
-        if (std::all_of(pads.begin(), pads.end(), [](const SymInt& each) { return decide_or(each == 0, false); }))
+        SymInts sizes = padded_sizes(self, borders(self, pads, "constant_pad_nd"));
+        TensorMeta padded = TensorMeta::in_order_of(self, sizes, self.dtype());
+        // Made smaller it is the copy of a view, which keeps the order of the dimensions.
+        if (std::all_of(pads.begin(), pads.end(), [](const SymInt& each) { return decide_or(each <= 0, false); }))
           padded.strides = pointwise_strides(padded.sizes, {&self, 1});
         return std::vector{padded};
       })

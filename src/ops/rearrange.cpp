@@ -333,6 +333,7 @@ OPS(pieces) {
                                 g.argument("dim2").integer());
       });
   op("diagonal_scatter(Tensor self, Tensor src, int offset=0, int dim1=0, int dim2=1) -> Tensor")
+      .moves_elements()
       .element([](Element& e) {
         const Tensor &self = e.arguments().tensor("self"), &src = e.arguments().tensor("src");
         Diagonal d = diagonal_of(e.arguments());
@@ -391,6 +392,7 @@ OPS(rearrangement) {
     return cat(rows, along);
   });
   op("repeat(Tensor self, SymInt[] repeats) -> Tensor")
+      .moves_elements()
       .element([](Element& e) {
         const Tensor& self = e.arguments().tensor("self");
         SymInts sizes = self.sym_sizes(), repeats = e.arguments()["repeats"].sym_ints();
@@ -426,6 +428,7 @@ OPS(rearrangement) {
         return reshape(clone(expand(unsqueeze(x, along + 1), apart), MemoryFormat::Contiguous), shape);
       });
   op("flip(Tensor self, int[] dims) -> Tensor")
+      .moves_elements()
       .element([](Element& e) {
         const Tensor& self = e.arguments().tensor("self");
         std::vector<bool> flipped = chosen_dims(e.arguments());
@@ -456,6 +459,7 @@ OPS(rearrangement) {
         return result;
       });
   op("_roll(Tensor self, SymInt shift, int dim) -> Tensor")
+      .moves_elements()
       .element([](Element& e) {
         const Tensor& self = e.arguments().tensor("self");
         auto dim = static_cast<size_t>(e.arguments().dim("dim", self.dim()));
@@ -479,11 +483,13 @@ OPS(rearrangement) {
       .grad("self", saves(),
             [](Grad& g) { return _roll(g.grad(), -g.argument("shift").sym_int(), g.argument("dim").integer()); });
   op("tril(Tensor self, int diagonal=0) -> Tensor")
+      .moves_elements()
       .element([](Element& e) { return triangle(e, true); })
       .shape(triangle_shape)
       .with_inplace()
       .grad("self", saves(), [](Grad& g) { return tril(g.grad(), g.argument("diagonal").integer()); });
   op("triu(Tensor self, int diagonal=0) -> Tensor")
+      .moves_elements()
       .element([](Element& e) { return triangle(e, false); })
       .shape(triangle_shape)
       .with_inplace()

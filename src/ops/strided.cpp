@@ -404,6 +404,7 @@ OPS(strided) {
   // Example: _strided_gather(x, {3, 1}, {2, 2}, {1, 2}, 1, {0, 1});
   op("_strided_gather(Tensor self, SymInt[] self_stride, SymInt[] size, SymInt[] stride, SymInt offset, int[] order) "
      "-> Tensor")
+      .moves_elements()
       .element([](Element& e) {
         const Tensor& self = e.arguments().tensor("self");
         SymInts sizes = self.sym_sizes(), stride = e.arguments()["stride"].sym_ints();
@@ -430,6 +431,7 @@ OPS(strided) {
   // Example: _strided_scatter(x, ones({2, 2}), {3, 1}, {1, 2}, 1, {1, 0});
   op("_strided_scatter(Tensor self, Tensor src, SymInt[] self_stride, SymInt[] stride, SymInt offset, int[] order) -> "
      "Tensor")
+      .moves_elements()
       .element([](Element& e) {
         const Tensor &self = e.arguments().tensor("self"), &src = e.arguments().tensor("src");
         std::vector<Expr> index;

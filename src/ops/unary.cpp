@@ -191,12 +191,14 @@ OPS(unary) {
   // Copies and conversions.
   op("clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor")
       .pointwise(Promotion::Same, [](Lane x) { return x; })
+      .moves_elements()
       .no_inplace()
       .grad("self", saves(), [](Grad& g) { return g.grad(); });
   op("_to_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
      "pin_memory=None, "
      "bool non_blocking=False, MemoryFormat? memory_format=None) -> Tensor")
       .pointwise(Promotion::Argument, [](Lane x) { return x; })
+      .moves_elements()
       .no_inplace()
       .grad("self", saves(), [](Grad& g) { return g.grad().to(g.dtype("self")); });
   op("to.dtype(Tensor(a) self, ScalarType dtype, bool non_blocking=False, bool copy=False, MemoryFormat? "
@@ -215,10 +217,12 @@ OPS(unary) {
   // Overwriting: the in-place forms are what people call.
   op("fill.Scalar(Tensor self, Scalar value) -> Tensor")
       .pointwise(Promotion::Self, [](Lane, Lane value) { return value; })
+      .moves_elements()
       .ignores("self")
       .grad("self", saves(), [](Grad& g) { return zeros_like(g.grad()); });
   op("fill.Tensor(Tensor self, Tensor value) -> Tensor")
       .pointwise(Promotion::Self, [](Lane, Lane value) { return value; })
+      .moves_elements()
       .check([](const Arguments& arguments) {
         TENON_CHECK(arguments.tensor("value").dim() == 0, "[{}] expected a value of no dimensions, got {}",
                     arguments.op().brief_name(), arguments.tensor("value").description());
@@ -228,10 +232,12 @@ OPS(unary) {
       .grad("value", saves(), [](Grad& g) { return g.grad(); });
   op("zero(Tensor self) -> Tensor")
       .pointwise(Promotion::Self, [](Lane self) { return number(self, 0); })
+      .moves_elements()
       .ignores("self")
       .grad("self", saves(), [](Grad& g) { return zeros_like(g.grad()); });
   op("copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor")
       .pointwise(Promotion::Self, [](Lane, Lane src) { return src; })
+      .moves_elements()
       .ignores("self")
       .grad("self", saves(), [](Grad& g) { return zeros_like(g.grad()); })
       .grad("src", saves(), [](Grad& g) { return g.grad(); });

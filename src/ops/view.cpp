@@ -458,6 +458,7 @@ OPS(view) {
 
   // Copies that rearrange: what a mutation through a view, or a slice's gradient, becomes.
   op("slice_scatter(Tensor self, Tensor src, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor")
+      .moves_elements()
       .element([](Element& e) {
         Bounds b = slice_bounds(e.arguments());
         const Tensor &self = e.arguments().tensor("self"), &src = e.arguments().tensor("src");
@@ -517,6 +518,7 @@ OPS(view) {
         return slice_scatter(self, unsqueeze(src, wrapped), wrapped, at, at + 1, 1);
       });
   op("cat(Tensor[] tensors, int dim=0) -> Tensor")
+      .moves_elements()
       .element([](Element& e) {
         std::span<const Tensor> tensors = e.arguments()["tensors"].tensors();
         int64_t rank = 0;
@@ -603,6 +605,7 @@ OPS(view) {
       });
   // Elements picked along one dimension by an index tensor of the same rank.
   op("gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor")
+      .moves_elements()
       .element([](Element& e) {
         const Tensor &self = e.arguments().tensor("self"), &index = e.arguments().tensor("index");
         auto dim = static_cast<size_t>(e.arguments().dim("dim", self.dim()));

@@ -1,6 +1,6 @@
 #include <tenon/codegen/compile.h>
 #include <tenon/core/dtype.h>
-#include <tenon/core/half.h>
+#include <tenon/core/float8.h>
 #include <tenon/oracle/oracle.h>
 #include <tenon/runtime/launch.h>
 
@@ -80,6 +80,8 @@ double read(const std::byte* data, Dtype dtype) {
   switch (dtype) {
     case Dtype::Float16: return to_float(as(Half()));
     case Dtype::BFloat16: return to_float(as(BFloat16()));
+    case Dtype::Float8E4M3FN: return to_float(as(Float8E4M3FN()));
+    case Dtype::Float8E5M2: return to_float(as(Float8E5M2()));
     case Dtype::Float32: return as(0.f);
     default: return as(0.0);
   }
@@ -148,7 +150,7 @@ class Comparison {
         b = read(expected + i, dtype);
         if ((std::isnan(a) && std::isnan(b)) || (approximation.extremum && a == b)) continue;
         bool fine = dtype == Dtype::Float64 && !approximation.single;
-        double relative = is_half(dtype) || approximation.half ? 2e-2 : fine ? 1e-11 : 2e-5;
+        double relative = is_narrow(dtype) || approximation.half ? 2e-2 : fine ? 1e-11 : 2e-5;
         if (approximate && (a == b || std::fabs(a - b) <= relative * std::max(std::fabs(b), 0.01 * scale))) continue;
       }
       if (excused-- > 0) continue;

@@ -1,4 +1,5 @@
 #include "in_place.h"
+#include "pad_products.h"
 #include "plan_memory.h"
 #include "plan_steps.h"
 
@@ -18,6 +19,7 @@ std::vector<codegen::CompiledKernelRef> compile_kernels(std::vector<EmittedGroup
 
 std::shared_ptr<const runtime::Plan> compile_graph(const graph::Graph& graph, const Options& options) {
   graph::Graph parts = decompose(graph);
+  if (options.pad_products) parts = decompose(pad_products(parts));
   // Numbers that are passed at run time may be others then.
   if (options.fuse && !options.scalar_parameters) remove_identities(parts);
   TENON_LOG(Graph, "after decomposition:\n{}", graph::to_string(parts));

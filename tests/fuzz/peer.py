@@ -30,13 +30,25 @@ def gradients_of(root, inputs, create_graph):
     return [torch.zeros_like(x) if g is None else g for g, x in zip(found, inputs)]
 
 
+def run_loop(body, operands, reverse):
+    """A scan, written out: see loops.h."""
+    carry, steps, read = operands
+    kept = [None] * len(steps)
+    for at in reversed(range(len(steps))) if reverse else range(len(steps)):
+        made = body(carry, steps[at], read)
+        carry = carry * 0.5 + made[0].to(carry.dtype).sum() * 0.125
+        kept[at] = made[1]
+    return [carry, torch.stack(kept)]
+
+
 def flat(x):
     return x.to(torch.float64).flatten()[:x.shape[0]]
 
 
 # The names that texts of the table use, where PyTorch's function is called otherwise.
 NAMES = dict(
-    torch=torch, nan=float("nan"), inf=float("inf"), hook=hook, gradients_of=gradients_of, rate=lambda: rate_now[0],
+    torch=torch, nan=float("nan"), inf=float("inf"), hook=hook, gradients_of=gradients_of, run_loop=run_loop,
+    rate=lambda: rate_now[0],
     slice=lambda x, dim=0, start=None, end=None, step=1: aten.slice(x, dim, start, end, step),
     squeeze=lambda x, *dim: x.squeeze(*dim), select=torch.select, flatten=lambda x, *d: x.flatten(*d),
     expand=lambda x, sizes: x.expand(sizes), view=lambda x, sizes: x.view(sizes), view_as=lambda x, y: x.view_as(y),

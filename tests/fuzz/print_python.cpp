@@ -110,7 +110,13 @@ void print_block(const Program& program, const std::vector<Statement>& block, co
       case Kind::Rate: line(fmt::format("v{} = {} * rate()", statement.results[0], x)); break;
       case Kind::Formula: fail("[fuzz] a Function of ours has no peer");
       case Kind::Custom: fail("[fuzz] a custom operator has no peer");
-      case Kind::Loop: fail("[fuzz] a scan has no peer");
+      case Kind::Loop:
+        line(fmt::format("def body{}({}):", statement.parameters[0], names(statement.parameters)));
+        print_block(program, statement.body, indent + "  ", text);
+        line(fmt::format("  return [{}]", names(statement.returns)));
+        line(fmt::format("{} = run_loop(body{}, [{}], {})", results, statement.parameters[0], names(statement.operands),
+                         boolean(statement.n != 0)));
+        break;
       case Kind::Inner:
         line(fmt::format("def inner{}({}):", statement.parameters[0], names(statement.parameters)));
         print_block(program, statement.body, indent + "  ", text);

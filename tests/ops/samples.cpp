@@ -209,7 +209,7 @@ std::vector<Recipe> short_recipes() {
 std::vector<Recipe> all_recipes() {
   using enum Placement;
   std::vector<Recipe> recipes = short_recipes();
-  for (int dtype = 0; dtype < kDtypeCount; ++dtype) {
+  for (int dtype = 0; dtype < kComputedDtypeCount; ++dtype) {
     auto each = static_cast<Dtype>(dtype);
     recipes.push_back(recipe_of({3, 7}, each, Contiguous, dtype));
     recipes.push_back(recipe_of({19}, each, Sliced, dtype + 1, Pairing::Same, Values::Extreme));

@@ -2,6 +2,7 @@
 #include "operators.h"
 
 #include <tenon/autograd/grad_mode.h>
+#include <tenon/schedule/schedule.h>
 
 #include <gmock/gmock.h>
 
@@ -36,6 +37,11 @@ TEST(CommonTemplate, bmm1) {
   Check how{.rtol = 1e-5, .atol = 1e-4};
   check(function, {randn({2, 8, 8}), randn({2, 8, 8})}, how);
   check(function, {randn({1, 16, 8}), randn({1, 8, 10})}, how);
+}
+TEST(CommonTemplate, should_pad_bench_for_bmm) {
+  Tensor a = randn({2, 1024, 1025}), b = randn({2, 1025, 1024});
+  EXPECT_TRUE(schedule::should_pad(a, b));
+  EXPECT_FALSE(schedule::should_pad(a.narrow(2, 0, 1024), b.narrow(1, 0, 1024)));
 }
 TEST(CommonTemplate, bmm2) {
   check([](Tensor a, Tensor b) { return bmm(a.permute({0, 2, 1}), b); }, {randn({1, 8, 8}), randn({1, 8, 8})});

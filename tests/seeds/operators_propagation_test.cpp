@@ -164,6 +164,21 @@ TEST(CommonTemplate, complex_memory_overlap) {
   Tensor twice = as_strided(zeros({16}), {8, 4}, {1, 1});
   EXPECT_THROW(twice.add_(1), RuntimeError);
 }
+TEST(CommonTemplate, generate_rand_fp8) {
+  // As the maker of random tensors makes one: drawn as halves, converted, then in the memory that the strides ask for.
+  Tensor halves = randn({2, 3}, kFloat16);
+  for (Dtype dtype : {kFloat8E4M3FN, kFloat8E5M2}) {
+    auto made = [dtype](Tensor x) {
+      Tensor made = empty_strided({2, 3}, {3, 1}, TensorOptions(dtype));
+      return made.copy_(x.to(dtype));
+    };
+    Tensor result = made(halves), compiled = compile(made)(halves);
+    EXPECT_EQ(result.dtype(), dtype);
+    EXPECT_EQ(result.strides()[0], 3);
+    EXPECT_TRUE(same_bits(compiled.view(kUInt8), result.view(kUInt8)));
+    EXPECT_TRUE(result.to(kFloat32).allclose(halves.to(kFloat32), dtype == kFloat8E4M3FN ? 0.0625 : 0.125, 0x1p-10));
+  }
+}
 TEST(CommonTemplate, pow_int) {
   for (Dtype dtype : {kUInt8, kInt8, kInt16, kInt32, kInt64}) {
     int64_t most = dtype == kUInt8 ? 255 : dtype == kInt8 ? 127 : dtype == kInt16 ? 32767 : 2147483647;

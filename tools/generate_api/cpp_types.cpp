@@ -92,6 +92,8 @@ constexpr std::pair<Kind, std::pair<const char*, const char*>> kNames[] = {
     {Kind::ScalarType, {"float16", "kFloat16"}},
     {Kind::ScalarType, {"half", "kFloat16"}},
     {Kind::ScalarType, {"bfloat16", "kBFloat16"}},
+    {Kind::ScalarType, {"float8_e4m3fn", "kFloat8E4M3FN"}},
+    {Kind::ScalarType, {"float8_e5m2", "kFloat8E5M2"}},
     {Kind::ScalarType, {"float32", "kFloat32"}},
     {Kind::ScalarType, {"float", "kFloat32"}},
     {Kind::ScalarType, {"float64", "kFloat64"}},

@@ -165,6 +165,7 @@ struct Compiled {
 struct Options {
   std::vector<bool> leaves = {};  // by input; empty: all are
   bool refuse_double_backward = false;
+  bool pad_products = false;  // see schedule::Options
 };
 
 // `requires_grad`: by input of the captured graph. Without any, or with grad mode off, there is no backward part.

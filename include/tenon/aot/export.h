@@ -22,6 +22,8 @@ GraphFunction interpreted(const graph::Graph& graph);
 //   std::vector<Tensor> inputs = {x};
 //   Tensor one = aot::scheduled(graph)(inputs, {})[0].tensor();
 GraphFunction scheduled(const graph::Graph& graph);
+// The same, with operands of matrix products padded where that pays (`schedule::should_pad`).
+GraphFunction scheduled_with_padding(const graph::Graph& graph);
 
 // Of the inputs those require grad whose metadata do, with the grad mode of this thread.
 Compiled compile(const graph::Graph& captured, const GraphCompiler& compiler);

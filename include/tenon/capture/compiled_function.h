@@ -98,6 +98,9 @@ struct CompileOptions {
   // What backward(create_graph) through the function gives: gradients that can be differentiated again, or such that an
   // Error comes when they are.
   DoubleBackward double_backward = DoubleBackward::Allow;
+  // Operands of matrix products are padded with zeros to rows of whole vector registers, where that may pay. (The
+  // library packs operands by itself; so measure before setting this.)
+  bool pad_products = false;
   // Backward walks that start while the function runs are captured and compiled as well (compiled_autograd/enable.h).
   bool compiled_autograd = false;
   std::vector<std::string> argument_names = {};  // of the tensors, for guards and messages; without: arg0, arg1, …

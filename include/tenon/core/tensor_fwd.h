@@ -14,7 +14,7 @@
 #include <tenon/core/device.h>
 #include <tenon/core/dispatch_key.h>
 #include <tenon/core/dtype.h>
-#include <tenon/core/half.h>
+#include <tenon/core/float8.h>
 #include <tenon/core/lists.h>
 #include <tenon/core/scalar.h>
 #include <tenon/core/storage.h>
@@ -242,6 +242,14 @@ struct DtypeOf<Half> {
 template <>
 struct DtypeOf<BFloat16> {
   static constexpr Dtype value = Dtype::BFloat16;
+};
+template <>
+struct DtypeOf<Float8E4M3FN> {
+  static constexpr Dtype value = Dtype::Float8E4M3FN;
+};
+template <>
+struct DtypeOf<Float8E5M2> {
+  static constexpr Dtype value = Dtype::Float8E5M2;
 };
 template <>
 struct DtypeOf<float> {

@@ -63,7 +63,7 @@ class Builder {
   sym::Expr begin_loop(sym::Expr extent, LoopFlags flags);
   void end_loop();
 
-  // Halves are widened to f32 by `load` and rounded by `store`; a store casts to the buffer's dtype if needed.
+  // Narrow floats are widened to f32 by `load` and rounded by `store`; a store casts to the buffer's dtype if needed.
   // Inside of `when` a load has its condition; `always` says that there is something to read at any rate.
   Lane load(int buffer, sym::Expr index, bool always = false);
   void store(int buffer, sym::Expr index, Lane value);
@@ -87,7 +87,7 @@ class Builder {
   Lane binary(OpCode code, Lane a, Lane b);
   Lane compare(OpCode code, Lane a, Lane b);
   Lane select(Lane condition, Lane a, Lane b);
-  // To a half dtype: rounds, the lane stays f32.
+  // To a narrow dtype: rounds, the lane stays f32.
   Lane cast(Lane a, Dtype dtype);
 
   // Ends building; verifies.

@@ -13,7 +13,7 @@
 
 namespace tenon::loop {
 
-// A number brought to the normal form of a dtype: converted as `Cast` converts, halves rounded and kept as real.
+// A number brought to the normal form of a dtype: converted as `Cast` converts, narrow floats rounded and kept as real.
 Number round_to(Number value, Dtype dtype);
 
 // The result of Constant, of any unary, binary or ternary operation or comparison, of Cast, and of Random (whose
@@ -40,7 +40,7 @@ class Reduction {
 };
 Number identity_of(ReduceKind kind, Dtype dtype);
 
-// Element `index` of an array of `dtype`; a half is widened on load and rounded on store.
+// Element `index` of an array of `dtype`; a narrow float is widened on load and rounded on store.
 Number load_element(const void* data, Dtype dtype, int64_t index);
 void store_element(void* data, Dtype dtype, int64_t index, Number value);
 

@@ -43,9 +43,10 @@
 //   it that another has written. A load may have a condition, a Bool: where it does not hold nothing is read, whatever
 //   the index, and the value is 0.
 // * Arithmetic is that of the dtype: integers wrap (division and remainder by zero yield 0, INT_MIN / -1 yields
-//   INT_MIN); floats follow IEEE, round to nearest even, never contracted; halves never appear in arithmetic: a load
-//   from a half buffer widens to f32 and a store rounds; `Cast` to a half dtype rounds and keeps f32 as the value's
-//   type (`rounded` names the half); it rounds once from f64, and integers go through f32. Bool values are 0 or 1.
+//   INT_MIN); floats follow IEEE, round to nearest even, never contracted; narrow floats (halves and floats of 8 bits) never
+//   appear in arithmetic: a load from such a buffer widens to f32 and a store rounds; `Cast` to a narrow dtype rounds
+//   and keeps f32 as the value's type (`rounded` names the narrow one); it rounds once from f64, and integers go through
+//   f32. Bool values are 0 or 1.
 //   uint8 is unsigned in comparisons, division and casts.
 // * `Cast` float → integer truncates towards zero; NaN gives 0 and values out of range saturate, then wrap for
 //   dtypes narrower than 32 bits as PyTorch's x86 builds do (via int32); to bool: != 0.
@@ -167,7 +168,7 @@ constexpr int64_t kBlock = 1024;       // iterations that they serve: more are c
 using ValueId = int32_t;  // position in `Kernel::values`; -1 is none
 constexpr ValueId kNone = -1;
 
-// The bits of a number of any dtype: integers and bools in `integer`, floats (and halves) in `real`.
+// The bits of a number of any dtype: integers and bools in `integer`, floats (narrow ones, too) in `real`.
 struct Number {
   bool is_real = false;
   int64_t integer = 0;
@@ -188,7 +189,7 @@ struct Op {
   sym::Expr index = {};                         // Load, Store, Index, Random; BindIndex: the symbol that it binds
   ReduceKind reduce = ReduceKind::Sum;
   Number number = {};         // Constant
-  bool has_rounding = false;  // Cast to a half: `rounded` names it, `dtype` is Float32
+  bool has_rounding = false;  // Cast to a narrow float: `rounded` names it, `dtype` is Float32
   Dtype rounded = Dtype::Float32;
 };
 
@@ -216,7 +217,7 @@ struct Buffer {
 
 struct ScalarParameter {
   std::string name;
-  Dtype dtype = Dtype::Float64;  // halves are not allowed
+  Dtype dtype = Dtype::Float64;  // narrow floats are not allowed
 };
 
 struct Kernel {

@@ -205,6 +205,7 @@ struct Row final : dispatch::OperatorTraits {
   bool captured_in_parts = false;               // of Composite rows: it asks what only the user's tensors know
   bool gives_pieces = false;                    // of Composite rows: views of `self`, with a gradient of all of them
   bool moves_self = false;                      // of Composite rows: `self` gets another shape
+  bool moves_elements = false;                  // elements go to the result as they are, at most converted
   bool inplace_by_copy = false;                 // of others: the in-place form copies the result into self
   const Row* functional = nullptr;              // of an in-place form: the row that it was derived from
   const dispatch::Operator* functional_op = nullptr;
@@ -245,6 +246,10 @@ SymInts pointwise_strides(const SymInts& sizes, std::span<const Tensor> inputs,
 
 // The order of dimensions that the argument memory_format asks for; none where it is that of the inputs.
 std::optional<MemoryFormat> order_in(const Arguments& arguments);
+
+// A NotImplementedError where floats of 8 bits, which are stored but not computed with, are among the tensors of a call
+// or what it gives, and the row does more than move elements.
+void refuse_stored_only(const Row& row, const Arguments& arguments, std::span<const TensorMeta> results = {});
 
 // Metadata of the outputs of a non-view, non-composite row.
 std::vector<TensorMeta> infer(const Row& row, const Arguments& arguments);

@@ -91,6 +91,7 @@ class RowBuilder {
   TENON_READ_OVER(not_differentiable)
   TENON_READ_OVER(no_inplace)
   TENON_READ_OVER(with_inplace)
+  TENON_READ_OVER(moves_elements)
 #undef TENON_READ_OVER
 
  private:
@@ -258,6 +259,11 @@ class RowBuilder {
   }
   RowBuilder&& no_inplace() && {
     row_->derives_inplace = false;
+    return std::move(*this);
+  }
+  // Elements go to the result as they are, at most converted: what dtypes of storage can have done to them.
+  RowBuilder&& moves_elements() && {
+    row_->moves_elements = true;
     return std::move(*this);
   }
   // Of a row that is not pointwise: `name_` computes the result and copies it into self.

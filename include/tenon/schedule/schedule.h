@@ -14,6 +14,7 @@
 
 #include <tenon/graph/graph.h>
 #include <tenon/runtime/plan.h>
+#include <tenon/support/decision.h>
 
 #include <memory>
 
@@ -21,12 +22,19 @@ namespace tenon::schedule {
 
 struct Options {
   bool fuse = true;                // false: one kernel per operator, as the oracle of fusion
+  bool pad_products = false;       // operands of matrix products are padded where `should_pad` says so
   bool scalar_parameters = false;  // numbers are passed to kernels at run time instead of being part of them
 };
 
 // The graph must be functional: no operator writes to its arguments. Guards that lowering needs are recorded in its
 // environment.
 std::shared_ptr<const runtime::Plan> compile_graph(const graph::Graph& graph, const Options& options = {});
+
+// Whether the product a·b (of matrices, or of batches of them) is worth computing of operands whose rows have been made
+// as long as a whole number of vector registers, with zeros: where the size that is summed over is known, is no such
+// number, and is long enough that the few zeros cost less than the ends of rows. The sums are the same, in another
+// order.
+Decision should_pad(const Tensor& a, const Tensor& b);
 
 // Composites, and opaque operators whose kernel does not take these arguments, replaced by their parts.
 graph::Graph decompose(const graph::Graph& graph);

@@ -1,5 +1,7 @@
 #include "convert.h"
 
+#include <cmath>
+
 namespace tenon::codegen {
 
 using llvm::Value;
@@ -72,6 +74,39 @@ Value* float_to_float16(Context& context, Value* value) {
   return b.CreateTrunc((magnitude | (shift_right_unsigned(bits(x), 16) & 0x8000)).value, result);
 }
 
+Value* float8_e4m3fn_to_float(Context& context, Value* raw) {
+  llvm::IRBuilder<>& b = context.b;
+  Whole h{&context, b.CreateZExt(raw, like(raw, b.getInt32Ty()))};
+  Real zero{&context, llvm::Constant::getNullValue(like(raw, b.getFloatTy()))};
+  // As of a half, with a smaller bias.
+  Whole magnitude = (h & 0x7f) << 20;
+  Whole number = bits(from_bits(zero, magnitude) * 0x1p120);
+  Truth is_nan = magnitude > (0x7e << 20);
+  return from_bits(zero, select(is_nan, whole(number, 0x7fc00000), number) | ((h & 0x80) << 24)).value;
+}
+
+Value* float8_e5m2_to_float(Context& context, Value* raw) {
+  llvm::IRBuilder<>& b = context.b;
+  return float16_to_float(context, b.CreateShl(b.CreateZExt(raw, like(raw, b.getInt16Ty())), 8));
+}
+
+// As to float16; what numbers above `most` become is `above`, what a NaN becomes 0x7f.
+Value* float_to_float8(Context& context, Value* value, int mantissa, int least, int most, int above) {
+  llvm::IRBuilder<>& b = context.b;
+  Real x = as_real(context, value);
+  const int shift = 23 - mantissa, bias = 127 + least;  // `least`: the exponent of the smallest normal number
+  Whole u = bits(abs(x));
+  Whole normal = shift_right_unsigned(u + ((shift_right_unsigned(u, shift) & 1) + ((1 << (shift - 1)) - 1)), shift) -
+                 ((bias - 1) << mantissa);
+  // The sum with this power of two rounds at the last place of a subnormal.
+  const double power = std::ldexp(1, 23 + least - mantissa);
+  Whole subnormal = bits(abs(x) + power) - ((127 + 23 + least - mantissa) << 23);
+  Whole magnitude = select(u < (bias << 23), subnormal, normal);
+  magnitude = select(magnitude > most, whole(magnitude, above), magnitude);
+  magnitude = select(is_nan(x), whole(magnitude, 0x7f), magnitude);
+  return b.CreateTrunc((magnitude | (shift_right_unsigned(bits(x), 24) & 0x80)).value, like(value, b.getInt8Ty()));
+}
+
 Value* to_float(Context& context, Value* value) {
   return value->getType()->getScalarType()->isDoubleTy() ? narrow_to_odd(as_real(context, value)).value : value;
 }
@@ -101,6 +136,8 @@ Value* from_storage(Context& context, Dtype dtype, Value* raw) {
     case Dtype::Bool: return context.b.CreateICmpNE(raw, llvm::Constant::getNullValue(raw->getType()));
     case Dtype::Float16: return float16_to_float(context, raw);
     case Dtype::BFloat16: return bfloat16_to_float(context, raw);
+    case Dtype::Float8E4M3FN: return float8_e4m3fn_to_float(context, raw);
+    case Dtype::Float8E5M2: return float8_e5m2_to_float(context, raw);
     default: return raw;
   }
 }
@@ -110,13 +147,15 @@ Value* to_storage(Context& context, Dtype dtype, Value* value) {
     case Dtype::Bool: return context.b.CreateZExt(value, like(value, context.b.getInt8Ty()));
     case Dtype::Float16: return float_to_float16(context, to_float(context, value));
     case Dtype::BFloat16: return float_to_bfloat16(context, to_float(context, value));
+    case Dtype::Float8E4M3FN: return float_to_float8(context, to_float(context, value), 3, -6, 0x7e, 0x7f);
+    case Dtype::Float8E5M2: return float_to_float8(context, to_float(context, value), 2, -14, 0x7b, 0x7c);
     default: return value;
   }
 }
 
 Value* cast_value(Context& context, Dtype from, Dtype to, Value* value) {
   llvm::IRBuilder<>& b = context.b;
-  if (is_half(to)) {
+  if (is_narrow(to)) {
     Value* real = is_floating(from) ? value : cast_value(context, from, Dtype::Float32, value);
     return from_storage(context, to, to_storage(context, to, real));
   }

@@ -25,6 +25,7 @@ Indices inside(const Tensor& mask, const Indices& indices) {
 
 OPS(masked_index) {
   op("_unsafe_index.Tensor(Tensor self, Tensor?[] indices) -> Tensor")
+      .moves_elements()
       .element([](Element& e) { return picked_element(e, "_unsafe_index", Bounds::Promised); })
       .shape([](const Arguments& arguments) {
         const Tensor& self = arguments.tensor("self");

@@ -27,8 +27,8 @@ Dtype promoted_by_rules(Dtype a, Dtype b) {
 }
 
 TEST(Dtype, PromotionFollowsTheRules) {
-  for (int i = 0; i < kDtypeCount; ++i) {
-    for (int j = 0; j < kDtypeCount; ++j) {
+  for (int i = 0; i < kComputedDtypeCount; ++i) {
+    for (int j = 0; j < kComputedDtypeCount; ++j) {
       const Dtype a = static_cast<Dtype>(i), b = static_cast<Dtype>(j);
       EXPECT_EQ(promote(a, b), promoted_by_rules(a, b)) << name(a) << " and " << name(b);
     }

@@ -23,7 +23,7 @@ const Tensor* find(const io::NamedTensors& tensors, const std::string& name) {
 
 io::NamedTensors of_all_kinds(bool with_bfloat16) {
   io::NamedTensors all;
-  for (int which = 0; which < kDtypeCount; ++which) {
+  for (int which = 0; which < kComputedDtypeCount; ++which) {
     auto dtype = static_cast<Dtype>(which);
     if (dtype == kBFloat16 && !with_bfloat16) continue;
     all.emplace_back(std::string("as ") + std::string(name(dtype)),

@@ -553,8 +553,10 @@ namespace random_kernel_detail {
 
 // The distance between neighbours of `dtype` near a value.
 inline double ulp(double value, Dtype dtype) {
-  const int mantissa = dtype == Dtype::Float64 ? 52 : dtype == Dtype::Float32 ? 23 : dtype == Dtype::Float16 ? 10 : 7;
-  const int least = dtype == Dtype::Float64 ? -1022 : dtype == Dtype::Float16 ? -14 : -126;
+  int mantissa = dtype == Dtype::Float64 ? 52 : dtype == Dtype::Float32 ? 23 : dtype == Dtype::Float16 ? 10 : 7;
+  int least = dtype == Dtype::Float64 ? -1022 : dtype == Dtype::Float16 ? -14 : -126;
+  if (dtype == Dtype::Float8E4M3FN) mantissa = 3, least = -6;
+  if (dtype == Dtype::Float8E5M2) mantissa = 2, least = -14;
   const int exponent = value == 0 ? least : std::max(std::ilogb(value), least);
   return std::ldexp(1.0, exponent - mantissa);
 }
@@ -562,18 +564,22 @@ inline double ulp(double value, Dtype dtype) {
 inline bool agrees(const RandomOutput& output, Dtype dtype, Number expected, Number actual) {
   if (!expected.is_real) return expected.integer == actual.integer;
   const double a = expected.real, b = actual.real;
+  // There, what is too large is a NaN.
+  if (dtype == Dtype::Float8E4M3FN && std::isnan(a) != std::isnan(b) && output.tolerance == Tolerance::FewUlps)
+    return std::abs(std::isnan(a) ? b : a) == 448;
   if (std::isnan(a) || std::isnan(b)) return std::isnan(a) == std::isnan(b);
   if (std::bit_cast<uint64_t>(a) == std::bit_cast<uint64_t>(b)) return true;
   // A small difference may round the other way when the store narrows.
-  const bool narrowed = is_half(dtype) || (dtype == Dtype::Float32 && output.computed == Dtype::Float64);
+  const bool narrowed = is_narrow(dtype) || (dtype == Dtype::Float32 && output.computed == Dtype::Float64);
   const double rounding = narrowed ? ulp(a, dtype) : 0;
   switch (output.tolerance) {
     case Tolerance::Exact: return false;
     case Tolerance::Equal: return a == b;
     case Tolerance::FewUlps: {
-      const double largest = dtype == Dtype::Float16   ? 65504.0
-                             : dtype == Dtype::Float64 ? 0x1.fffffffffffffp1023
-                                                       : 0x1.fffffep127;
+      const double largest = dtype == Dtype::Float16      ? 65504.0
+                             : dtype == Dtype::Float8E5M2 ? 57344.0
+                             : dtype == Dtype::Float64    ? 0x1.fffffffffffffp1023
+                                                          : 0x1.fffffep127;
       if (std::isinf(a) || std::isinf(b)) return std::abs(std::isinf(a) ? b : a) >= largest * 0.99;
       return std::abs(a - b) <= 5 * ulp(a, output.computed) + rounding;
     }

@@ -4,7 +4,7 @@
 #include <tenon/fake/fake.h>
 #include <tenon/graph/trace.h>
 
-namespace tenon::freezing {
+namespace tenon::schedule {
 
 Graph rewrite(const Graph& graph, const Instead& instead) {
   graph::Recorder recorder(graph.env);
@@ -25,7 +25,7 @@ Graph rewrite(const Graph& graph, const Instead& instead) {
   fake::DynamicSizes sizes(graph.env);
   graph::InterpretOptions options;
   options.seeds = false;
-  options.before_node = [&](const Node& node) { trace.origin = &node; };
+  options.before_node = [&](const graph::Node& node) { trace.origin = &node; };
   options.made = [&](ValueId id, Tensor& made) {
     if (auto found = instead.find(id); found != instead.end()) {
       Tensor other = found->second(now);
@@ -41,4 +41,4 @@ Graph rewrite(const Graph& graph, const Instead& instead) {
   return std::move(recorder.graph());
 }
 
-}  // namespace tenon::freezing
+}  // namespace tenon::schedule

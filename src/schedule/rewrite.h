@@ -2,12 +2,15 @@
 // to be another one, operators are called that compute it. What nobody needs any more is left out.
 #pragma once
 
-#include "constants.h"
+#include <tenon/graph/graph.h>
 
 #include <functional>
 #include <map>
 
-namespace tenon::freezing {
+namespace tenon::schedule {
+
+using graph::Graph;
+using graph::ValueId;
 
 // The tensor that stands for a value of the old graph. Those exist that were computed before.
 using Values = std::function<const Tensor&(ValueId)>;
@@ -16,4 +19,4 @@ using Instead = std::map<ValueId, std::function<Tensor(const Values&)>>;
 
 Graph rewrite(const Graph& graph, const Instead& instead);
 
-}  // namespace tenon::freezing
+}  // namespace tenon::schedule
