@@ -4,6 +4,7 @@
 
 #include "capture/function_state.h"
 #include "package/file.h"
+#include "support/out_of_memory.h"
 #include "variant.h"
 
 #include <fmt/format.h>
@@ -25,7 +26,7 @@ package::Objects objects_for(const package::NumberedKernels& kernels, int bits) 
 
 }  // namespace
 
-void save(const capture::CompiledFunction& compiled, const std::filesystem::path& path) {
+void save(const capture::CompiledFunction& compiled, const std::filesystem::path& path) try {
   std::vector<capture::SegmentRef> roots = Captured::roots(compiled);
   TENON_CHECK_VALUE(!roots.empty(),
                     "[save_compiled] the function was not compiled yet: call it once for every way in which the file "
@@ -57,6 +58,8 @@ void save(const capture::CompiledFunction& compiled, const std::filesystem::path
   std::vector<package::Objects> objects;
   for (int bits : package::kLevels) objects.push_back(objects_for(kernels, bits));
   package::write(path, function, kernels, objects);
+} catch (...) {
+  support::rethrow_named("save_compiled");
 }
 
 }  // namespace tenon::deploy

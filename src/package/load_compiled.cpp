@@ -2,6 +2,7 @@
 
 #include "file.h"
 #include "gradients.h"
+#include "support/out_of_memory.h"
 
 #include <atomic>
 
@@ -15,13 +16,19 @@ std::atomic<bool (*)(const Tensor&)> requires_grad{nullptr};
 
 void ask_for_gradients(bool (*would_record)(const Tensor&)) { requires_grad = would_record; }
 
-FunctionRef load(const std::filesystem::path& path) { return std::make_shared<const Function>(read(path)); }
-
-FunctionRef load(std::span<const std::byte> bytes, const std::string& name) {
-  return std::make_shared<const Function>(read(bytes, name));
+FunctionRef load(const std::filesystem::path& path) try {
+  return std::make_shared<const Function>(read(path));
+} catch (...) {
+  support::rethrow_named("load_compiled");
 }
 
-std::vector<dispatch::Value> run(const Function& function, const dispatch::FlatArguments& arguments) {
+FunctionRef load(std::span<const std::byte> bytes, const std::string& name) try {
+  return std::make_shared<const Function>(read(bytes, name));
+} catch (...) {
+  support::rethrow_named("load_compiled");
+}
+
+std::vector<dispatch::Value> run(const Function& function, const dispatch::FlatArguments& arguments) try {
   if (auto would_record = requires_grad.load(std::memory_order_relaxed))
     for (const Tensor& tensor : arguments.tensors)
       TENON_CHECK(!tensor.defined() || !would_record(tensor),
@@ -29,6 +36,8 @@ std::vector<dispatch::Value> run(const Function& function, const dispatch::FlatA
                   "under NoGrad, or with x.detach()",
                   function.name);
   return call(function, arguments.tensors.span(), arguments.numbers.span(), arguments.constants.span());
+} catch (...) {
+  support::rethrow_named(function.name.c_str());
 }
 
 void refuse_results(const Function& function, const std::string& why) {
@@ -37,6 +46,10 @@ void refuse_results(const Function& function, const std::string& why) {
 
 }  // namespace package
 
-std::string describe_compiled(const std::filesystem::path& path) { return package::describe(path); }
+std::string describe_compiled(const std::filesystem::path& path) try {
+  return package::describe(path);
+} catch (...) {
+  support::rethrow_named("describe_compiled");
+}
 
 }  // namespace tenon
