@@ -111,6 +111,8 @@ void print_block(const Program& program, const std::vector<Statement>& block, co
       case Kind::Formula: fail("[fuzz] a Function of ours has no peer");
       case Kind::Custom: fail("[fuzz] a custom operator has no peer");
       case Kind::Loop: fail("[fuzz] a scan has no peer");
+      case Kind::Branch: fail("[fuzz] a cond has no peer");
+      case Kind::While: fail("[fuzz] a while_loop has no peer");
       case Kind::Inner:
         line(fmt::format("def inner{}({}):", statement.parameters[0], names(statement.parameters)));
         print_block(program, statement.body, indent + "  ", text);
