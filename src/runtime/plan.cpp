@@ -222,12 +222,10 @@ struct Printer {
                        list(step.strides), expr(step.offset));
   }
   std::string operator()(const LaunchStep& step) const {
-    return fmt::format("launch {}({}; {})", plan.kernels[step.kernel]->name, slots(step.buffers),
-                       list(step.integers));
+    return fmt::format("launch {}({}; {})", plan.kernels[step.kernel]->name, slots(step.buffers), list(step.integers));
   }
   std::string operator()(const CallStep& step) const {
-    std::string epilogue =
-        step.epilogue == dispatch::Epilogue::None ? "" : fmt::format("+{}", name(step.epilogue));
+    std::string epilogue = step.epilogue == dispatch::Epilogue::None ? "" : fmt::format("+{}", name(step.epilogue));
     return fmt::format("{} = call {}{}({})", slots(step.outputs), step.op->name(), epilogue, slots(step.inputs));
   }
   std::string operator()(const BodyStep& step) const {
