@@ -116,7 +116,8 @@ class Session {
 
   // A call that the Capture key saw.
   void record_call(dispatch::Call& call);
-  // Raises what must be raised where the segment is to end and must not: all is to be one graph, or it is recorded apart.
+  // Raises what must be raised where the segment is to end and may not: all is to be one graph, or this is recorded
+  // apart.
   void check_may_end(const std::string& why) const;
   // Ends the segment here.
   void break_here(std::string why);

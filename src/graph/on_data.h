@@ -5,8 +5,8 @@
 
 namespace tenon::graph {
 
-// The symbols of such a run: those of the caller's, with room for what the graph binds. Without any, `interpret` takes a
-// run to be one on fakes.
+// The symbols of such a run: the caller's, with room for what the graph binds. Without any, `interpret` takes a run for
+// one on fakes.
 inline std::vector<int64_t> symbols_on_data(const Graph& graph, std::span<const int64_t> given) {
   std::vector<int64_t> symbols(given.begin(), given.end());
   symbols.resize(std::max(symbols.size(), static_cast<size_t>(graph.env->pool().symbol_count())));

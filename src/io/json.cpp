@@ -8,7 +8,7 @@
 namespace tenon::io {
 namespace {
 
-constexpr int kDeepest = 16;
+constexpr int kDeepest = 100;  // a loop in a loop of a saved function is about ten
 
 // How many bytes follow the first one of a character; nothing if none begins so.
 std::optional<size_t> bytes_after(unsigned char lead) {

@@ -114,6 +114,7 @@ class CheckPlan {
     require(step.bodies != nullptr, "a body");
     see_call(step);
     const runtime::Bodies& bodies = *step.bodies;
+    require(bodies.kind <= runtime::Bodies::Kind::While, "a body");
     size_t carried = 0, inputs = 0, numbers = 0, own_results = step.outputs.size(), arguments = 3, count = 2;
     switch (bodies.kind) {
       case runtime::Bodies::Kind::Scan:

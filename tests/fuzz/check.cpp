@@ -7,6 +7,7 @@
 #include <tenon/oracle/oracle.h>
 #include <tenon/tenon.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 
@@ -17,7 +18,8 @@ int traits_of(const Program& program) {
   int traits = 0;
   each_statement(program.statements, [&](const Statement& statement) {
     if (statement.kind == Kind::Operation) traits |= operations()[statement.operation].traits;
-    if (statement.kind == Kind::Grad || statement.kind == Kind::Loop) traits |= kInexact;
+    const Kind kinds[] = {Kind::Grad, Kind::Loop, Kind::Branch, Kind::While};
+    if (std::find(std::begin(kinds), std::end(kinds), statement.kind) != std::end(kinds)) traits |= kInexact;
   });
   return traits;
 }

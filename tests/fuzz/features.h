@@ -33,6 +33,8 @@ enum class Feature : uint8_t {
   Pieces,
   Formulas,
   Loops,
+  Branches,
+  WhileLoops,
   // Not parts of programs, but what is looked at.
   ZeroGradients,
   KeptInputs,

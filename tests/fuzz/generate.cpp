@@ -233,7 +233,12 @@ class Maker {
       statement.results = {new_value(inexact_[static_cast<size_t>(statement.operands[0])])};
       return value(statement.operands[0]).is_floating_point();
     }
-    if (used(Feature::Loops) && depth < 2 && comes(Feature::Loops, 4)) return draw_loop(statement, visible, depth);
+    if (used(Feature::Loops) && depth < 2 && comes(Feature::Loops, 4))
+      return draw_loop(Kind::Loop, statement, visible, depth);
+    if (used(Feature::Branches) && depth < 2 && comes(Feature::Branches, 4))
+      return draw_loop(Kind::Branch, statement, visible, depth);
+    if (used(Feature::WhileLoops) && depth < 2 && comes(Feature::WhileLoops, 4))
+      return draw_loop(Kind::While, statement, visible, depth);
     if (comes(Feature::Custom, 3)) return draw_custom(statement, visible);
     if (depth < 2 && comes(Feature::Inner, 8)) return draw_inner(statement, visible, depth);
     return draw_operation(statement, visible);
@@ -353,14 +358,16 @@ class Maker {
     return true;
   }
 
-  // A loop: what it carries stays as it is, and its steps are those of another tensor.
-  bool draw_loop(Statement& statement, const std::vector<int>& visible, int depth) {
-    statement.kind = Kind::Loop;
+  // A loop or a branch: what it carries stays as it is, and the steps of a scan are those of another tensor.
+  bool draw_loop(Kind kind, Statement& statement, const std::vector<int>& visible, int depth) {
+    const bool is_scan = kind == Kind::Loop;
+    statement.kind = kind;
     statement.n = static_cast<int64_t>(below(2));
     for (size_t at = 0; at < 3; ++at) statement.operands.push_back(pick(visible));
     const Tensor carry = value(statement.operands[0]), over = value(statement.operands[1]);
-    if (pointwise_ || !carry.is_floating_point() || over.dim() == 0 || over.size(0).plain() == 0) return false;
-    const Tensor given[] = {carry * 1, over.select(0, 0), value(statement.operands[2])};
+    if (pointwise_ || !carry.is_floating_point()) return false;
+    if (is_scan && (over.dim() == 0 || over.size(0).plain() == 0)) return false;
+    const Tensor given[] = {carry * 1, is_scan ? over.select(0, 0) : over, value(statement.operands[2])};
     std::vector<int> inside;
     for (size_t at = 0; at < 3; ++at) {
       statement.parameters.push_back(new_value(inexact_[static_cast<size_t>(statement.operands[at])]));

@@ -130,6 +130,15 @@ void Machine::run(const Statement& statement, std::vector<Tensor>& values) {
       for (size_t at = 0; at < statement.results.size(); ++at) set(at, results[at]);
       break;
     }
+    case Kind::Branch:
+    case Kind::While: {
+      const std::vector<Tensor> operands{operand(0), operand(1), operand(2)};
+      auto body = [&](const std::vector<Tensor>& given) { return call_inner(statement, given); };
+      std::vector<Tensor> results =
+          statement.kind == Kind::Branch ? run_branch(body, operands, statement.n != 0) : run_while(body, operands);
+      for (size_t at = 0; at < statement.results.size(); ++at) set(at, results[at]);
+      break;
+    }
     case Kind::Inner: {
       std::vector<Tensor> operands;
       for (size_t at = 0; at < statement.operands.size(); ++at) operands.push_back(operand(at));

@@ -164,6 +164,15 @@ class Printer {
                           fmt::format("run_loop(body{}, {{{}}}, {})", statement.parameters[0],
                                       names(statement.operands), statement.n != 0));
       }
+      case Kind::Branch:
+        print_body(statement, depth);
+        return print_list(statement, depth, declare,
+                          fmt::format("run_branch(body{}, {{{}}}, {})", statement.parameters[0],
+                                      names(statement.operands), statement.n != 0));
+      case Kind::While:
+        print_body(statement, depth);
+        return print_list(statement, depth, declare,
+                          fmt::format("run_while(body{}, {{{}}})", statement.parameters[0], names(statement.operands)));
     }
   }
 

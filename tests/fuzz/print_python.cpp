@@ -117,6 +117,8 @@ void print_block(const Program& program, const std::vector<Statement>& block, co
         line(fmt::format("{} = run_loop(body{}, [{}], {})", results, statement.parameters[0], names(statement.operands),
                          boolean(statement.n != 0)));
         break;
+      case Kind::Branch: fail("[fuzz] a cond has no peer");
+      case Kind::While: fail("[fuzz] a while_loop has no peer");
       case Kind::Inner:
         line(fmt::format("def inner{}({}):", statement.parameters[0], names(statement.parameters)));
         print_block(program, statement.body, indent + "  ", text);

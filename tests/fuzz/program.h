@@ -11,7 +11,7 @@
 //   grammar.h    the table of operations, and the views that sources are
 //   generate.cpp random_program
 //   world.h      the tensors outside of the function
-//   machine.h    runs statements; loops.h: those that are loops
+//   machine.h    runs statements; loops.h: those that are loops or branches
 //   observe.h    what a run leaves to see, and comparing that
 //   check.cpp    runs a program on every backend
 //   print.cpp    a program as a C++ program; print_python.cpp: as a PyTorch program
@@ -73,6 +73,8 @@ enum class Kind : uint8_t {
   Formula,       // results[0] = outside_formula(operands[0], n), of formulas.h
   Inner,         // results = inner(operands): a compiled (n = 0) or disabled (n = 1) function
   Loop,          // results = run_loop(body, operands, reverse = n), of loops.h
+  Branch,        // results = run_branch(body, operands, n), likewise
+  While,         // results = run_while(body, operands), likewise
 };
 
 struct Statement {
@@ -81,7 +83,8 @@ struct Statement {
   std::vector<int> operands, results;
   int64_t n = 0;  // a dimension, or as the kind says
   std::vector<Statement> body = {};
-  std::vector<int> parameters = {}, returns = {};  // Inner, Loop: what operands are called inside, and what it gives
+  std::vector<int> parameters = {},
+                   returns = {};  // Inner and behind it: what operands are called inside, and what it gives
 };
 
 // What the user does after a call: in-place operations on what is in reach, then backward.

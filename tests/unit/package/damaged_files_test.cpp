@@ -29,7 +29,8 @@ Content saved(const Compiled<F>& compiled) {
   return content(file.path());
 }
 
-// Files with everything that a file can have: guards, symbols from data, writes, views, constants, random numbers.
+// Files with everything that a file can have: guards, symbols from data, writes, views, constants, random numbers,
+// bodies of loops and branches.
 const std::vector<Content>& whole_files() {
   static const std::vector<Content> files = [] {
     NoGrad off;
@@ -57,6 +58,20 @@ const std::vector<Content>& whole_files() {
     });
     trains(randn({5, 3}), randn({2, 2}));
     made.push_back(saved(trains));
+
+    auto loops = compile(
+        [](Tensor xs) {
+          auto step = [](Tensor sum, Tensor x) {
+            Tensor next = cond(sum.sum() > 1, [&] { return sum * 0.5; }, [&] { return sum + x; });
+            return std::pair(next, x.exp());
+          };
+          auto [last, all] = scan(step, zeros({3}), xs);
+          return std::pair(
+              all, while_loop([](Tensor now) { return now.sum() < 9; }, [](Tensor now) { return now + 1; }, last));
+        },
+        {.dynamic = Dynamic::On});
+    loops(randn({4, 3}));
+    made.push_back(saved(loops));
     return made;
   }();
   return files;
