@@ -65,7 +65,7 @@ Graph pad_products(const Graph& graph) {
       if (name == "mm") return mm(a, b);
       if (name == "bmm") return bmm(a, b);
       const Tensor& added = now(std::get<ValueId>(node.args[0]));
-      auto factor = [&](size_t at) { return std::get<dispatch::Value>(node.args[at]).scalar(); };
+      auto factor = [&](size_t which) { return std::get<dispatch::Value>(node.args[which]).scalar(); };
       const Scalar beta = factor(3), alpha = factor(4);
       return name == "addmm" ? addmm(added, a, b, beta, alpha) : baddbmm(added, a, b, beta, alpha);
     };
