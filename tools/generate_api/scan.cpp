@@ -24,7 +24,6 @@ bool is_call(const std::vector<Token>& tokens, size_t i, std::string_view name) 
 
 // Reads the calls after the row's own bracket up to its `;`.
 void read_calls(const std::vector<Token>& tokens, size_t i, Row& row) {
-  row.pointwise = is_call(tokens, i, "pointwise");
   int depth = 0;
   for (; i < tokens.size(); ++i) {
     const Token& token = tokens[i];
@@ -32,6 +31,7 @@ void read_calls(const std::vector<Token>& tokens, size_t i, Row& row) {
     if (token.is(")") || token.is("]") || token.is("}")) --depth;
     if (depth < 0) break;
     if (depth == 0 && token.is(";")) return;
+    if (depth == 0 && is_call(tokens, i, "pointwise")) row.pointwise = true;
     if (depth == 0 && is_call(tokens, i, "no_inplace")) row.no_inplace = true;
     if (depth == 0 && is_call(tokens, i, "with_inplace")) row.with_inplace = true;
   }

@@ -40,9 +40,10 @@ TYPED_TEST(Float8, HasPyTorchsValues) {
     const float value = to_float(TypeParam{static_cast<uint8_t>(pattern)});
     EXPECT_EQ(std::isnan(value), std::isnan(values[pattern])) << pattern;
     EXPECT_EQ(std::signbit(value), pattern >= 128);
-    if (!std::isnan(value)) EXPECT_EQ(value, values[pattern]) << pattern;
+    if (std::isnan(value)) continue;
+    EXPECT_EQ(value, values[pattern]) << pattern;
     // There and back again.
-    if (!std::isnan(value)) EXPECT_EQ(Format<TypeParam>::round(double{value}).bits, pattern);
+    EXPECT_EQ(Format<TypeParam>::round(double{value}).bits, pattern);
   }
 }
 

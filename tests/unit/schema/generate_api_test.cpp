@@ -3,6 +3,7 @@
 
 #include <tenon/support/error.h>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -67,6 +68,14 @@ Tensor tril_(const Tensor& self, int64_t diagonal = 0);
 
 }  // namespace tenon
 )");
+}
+
+// Whatever the row says before it says that it is pointwise.
+TEST(GenerateApi, AnInPlaceFormOfARowThatSaysMore) {
+  std::string header = generate_text(R"(OPS(f) { op("neg(Tensor self) -> Tensor").role(Role::Negate).pointwise(f); })")
+                           .families.at(0)
+                           .header;
+  EXPECT_THAT(header, ::testing::HasSubstr("Tensor neg_(const Tensor& self);"));
 }
 
 TEST(GenerateApi, Header) {
