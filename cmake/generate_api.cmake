@@ -2,7 +2,7 @@
 # header for all of them and one for the methods, each only if it changed, so that editing a kernel does not rebuild the
 # world.
 file(GLOB TENON_GENERATOR_SOURCES CONFIGURE_DEPENDS tools/generate_api/*.cpp)
-file(GLOB TENON_ROW_FILES CONFIGURE_DEPENDS src/ops/*.cpp)
+file(GLOB TENON_ROW_FILES CONFIGURE_DEPENDS src/ops/*/*.cpp)  # not those in `below/`, which have no C++ functions
 if(TENON_GENERATOR_SOURCES)
   # All but main.cpp is a library of its own, which the unit tests link too.
   list(FILTER TENON_GENERATOR_SOURCES EXCLUDE REGEX "/main.cpp$")

@@ -1,5 +1,7 @@
 #include "gradient_layout.h"
 
+#include <tenon/ops/row.h>
+
 #include <algorithm>
 #include <map>
 #include <set>
@@ -12,7 +14,7 @@ using graph::Node;
 using graph::ValueId;
 
 bool is_transpose(const Node& node) {
-  if (node.op->name() != "aten::permute") return false;
+  if (ops::role_of(*node.op) != ops::Role::Permute) return false;
   SymInts order = std::get<dispatch::Value>(node.args[1]).sym_ints();
   return order.size() == 2 && order[0].same(1) && order[1].same(0);
 }
@@ -48,7 +50,9 @@ class Rewriter {
     int product_at = producer_[static_cast<size_t>(product)];
     if (product_at < 0 || users_[static_cast<size_t>(product)].size() != 1 || is_output(product)) return;
     Node& multiply = graph_.nodes[static_cast<size_t>(product_at)];
-    if (multiply.op->name() != "aten::mm" || count_outputs(result) != 1) return;
+    if (ops::role_of(*multiply.op) != ops::Role::Product || graph_.meta(product).dim() != 2 ||
+        count_outputs(result) != 1)
+      return;
     auto a = std::get<ValueId>(multiply.args[0]), b = std::get<ValueId>(multiply.args[1]);
     ValueId left = transposed(b, transpose, product_at), right = transposed(a, transpose, product_at);
     multiply.args = {left, right};

@@ -16,7 +16,7 @@ using graph::Node;
 using graph::ValueId;
 
 bool is_plain_sum(const Node& node) {
-  if (node.op->name() != "aten::add.Tensor") return false;
+  if (ops::role_of(*node.op) != ops::Role::Add || !std::holds_alternative<ValueId>(node.args[1])) return false;
   const auto* alpha = std::get_if<dispatch::Value>(&node.args[2]);
   return alpha && alpha->is_number() && !alpha->scalar().is_symbolic() && alpha->scalar().to_double() == 1;
 }

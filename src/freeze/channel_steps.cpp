@@ -10,6 +10,7 @@ namespace tenon::freezing {
 namespace {
 
 using Kind = ChannelStep::Kind;
+using ops::Role;
 
 std::optional<double> number_of(const graph::Argument& argument) {
   const auto* value = std::get_if<dispatch::Value>(&argument);
@@ -43,7 +44,7 @@ class Walk {
     const std::vector<int32_t>& readers = readers_[static_cast<size_t>(at_)];
     if (readers.size() != 1) return stop(fmt::format("it has {} readers", readers.size()));
     const Node& node = graph_.nodes[static_cast<size_t>(readers[0])];
-    const schema::Schema& schema = node.op->schema();
+    const Role role = ops::role_of(*node.op);
     ChannelStep step;
     step.node = &node;
     if (node.outputs.size() != 1) return stop(std::string(node.op->brief_name()) + " follows");
@@ -53,21 +54,21 @@ class Walk {
       return id && *id == at_;
     };
     bool second = node.args.size() > 1 && is_here(1);
-    if (schema.name == "_to_copy" && is_floating(graph_.meta(step.result).dtype())) {
+    const bool adds = role == Role::Add || role == Role::Subtract;
+    if (role == Role::Convert && is_floating(graph_.meta(step.result).dtype())) {
       step.kind = Kind::Cast;
-    } else if (schema.name == "view" && channel_ == -1 && keeps_last(step.result)) {
+    } else if (role == Role::Reshape && channel_ == -1 && keeps_last(step.result)) {
       step.kind = Kind::View;
-    } else if (schema.name == "neg") {
+    } else if (role == Role::Negate) {
       step.kind = Kind::Negate;
-    } else if ((schema.name == "mul" || schema.name == "add" || schema.name == "sub" || schema.name == "div") &&
-               schema.overload != "Tensor_mode" && schema.overload != "Scalar_mode") {
-      if (second && schema.name == "div") return stop("something is divided by it");
-      step.kind = schema.name == "mul"   ? Kind::Multiply
-                  : schema.name == "div" ? Kind::Divide
-                  : schema.name == "add" ? Kind::Add
+    } else if (adds || role == Role::Multiply || role == Role::Divide) {
+      if (second && role == Role::Divide) return stop("something is divided by it");
+      step.kind = role == Role::Multiply ? Kind::Multiply
+                  : role == Role::Divide ? Kind::Divide
+                  : role == Role::Add    ? Kind::Add
                   : second               ? Kind::SubtractFrom
                                          : Kind::Subtract;
-      if (schema.name == "add" || schema.name == "sub") {
+      if (adds) {
         std::optional<double> alpha = node.args.size() > 2 ? number_of(node.args[2]) : 1.0;
         if (!alpha || (second && *alpha != 1)) return stop("an alpha that is not known, or stands at the product");
         step.alpha = *alpha;

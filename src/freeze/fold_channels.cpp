@@ -73,7 +73,7 @@ Graph fold_channels(const Graph& original, const Parameters& parameters, Notes& 
     std::optional<Product> product = product_of(graph, constants, node, is_product);
     if (!product && is_product) continue;
     // Channels are dimension 1 of images, counted from the end as everywhere here.
-    int64_t channel = node.op->schema().name == "convolution" ? 1 - graph.meta(node.outputs[0]).dim() : -1;
+    int64_t channel = ops::role_of(*node.op) == ops::Role::Convolution ? 1 - graph.meta(node.outputs[0]).dim() : -1;
     ChannelSteps found = channel_steps(graph, constants, node.outputs[0], channel);
     size_t computing = 0;
     for (const ChannelStep& step : found.steps) computing += step.computes() ? 1 : 0;

@@ -3,6 +3,8 @@
 namespace tenon::freezing {
 namespace {
 
+using ops::Role;
+
 bool is_one(const graph::Argument& argument) {
   const auto* number = std::get_if<dispatch::Value>(&argument);
   if (!number || !number->is_number()) return false;
@@ -26,35 +28,39 @@ std::optional<Product> product_of(const Graph& graph, const Mask& constants, con
     return id ? *id : graph::kNoValue;
   };
   auto is_constant = [&](ValueId id) { return id != graph::kNoValue && constants[static_cast<size_t>(id)]; };
-  std::string_view name = node.op->schema().name;
   Product product{&node};
   why = Decision::allow();
-  if (name == "convolution") {
-    product.is_convolution = true;
-    product.input = value(0);
-    product.weight = value(1);
-    product.bias = value(2);
-  } else if (name == "mm") {
-    product.input = value(0);
-    product.weight = value(1);
-  } else if (name == "addmm") {
-    product.bias = value(0);
-    product.input = value(1);
-    product.weight = value(2);
-  } else {
-    return std::nullopt;
+  const Role role = ops::role_of(*node.op);
+  switch (role) {
+    case Role::Convolution:
+      product.is_convolution = true;
+      product.input = value(0);
+      product.weight = value(1);
+      product.bias = value(2);
+      break;
+    case Role::Product:
+      product.input = value(0);
+      product.weight = value(1);
+      break;
+    case Role::AddedProduct:
+      product.bias = value(0);
+      product.input = value(1);
+      product.weight = value(2);
+      break;
+    default: return std::nullopt;
   }
+  const bool is_batch = !product.is_convolution && graph.meta(product.weight).dim() == 3;
   product.result = node.outputs[0];
-  if (is_constant(product.result)) return std::nullopt;
+  if (is_batch || is_constant(product.result)) return std::nullopt;
   if (!is_constant(product.weight))
     why = Decision::forbid("its weight is no constant");
   else if (product.bias != graph::kNoValue && !is_constant(product.bias))
     why = Decision::forbid("its bias is no constant");
   else if (product.is_convolution && std::get<dispatch::Value>(node.args[6]).boolean())
     why = Decision::forbid("it is transposed");
-  else if (name == "addmm" && (!is_one(node.args[3]) || !is_one(node.args[4])))
+  else if (role == Role::AddedProduct && (!is_one(node.args[3]) || !is_one(node.args[4])))
     why = Decision::forbid("its alpha or beta is not 1");
-  else if (name == "addmm" && !is_row(graph.meta(product.bias)))
+  else if (role == Role::AddedProduct && !is_row(graph.meta(product.bias)))
     why = Decision::forbid("its bias is {}, no row", graph.meta(product.bias).description());
   return why ? std::optional(product) : std::nullopt;
 }

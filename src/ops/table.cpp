@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <typeinfo>
 
 namespace tenon::ops {
 namespace {
@@ -61,6 +62,7 @@ void define_inplace(const std::shared_ptr<Row>& row) {
   derived->schema = schema::inplace_form(row->schema);
   derived->functional = row.get();
   derived->functional_op = row->op;
+  derived->role = Role::None;
   derived->op = nullptr;
   row->inplace_op = &define_row(derived);
 }
@@ -217,6 +219,14 @@ bool Row::implements_gradients() const {
   return std::all_of(grads.begin(), grads.end(), [](const GradRule& rule) { return rule.implemented; });
 }
 
-const Row* row_of(const dispatch::Operator& op) { return dynamic_cast<const Row*>(op.traits()); }
+const Row* row_of(const dispatch::Operator& op) {
+  const dispatch::OperatorTraits* traits = op.traits();
+  return traits && typeid(*traits) == typeid(Row) ? static_cast<const Row*>(traits) : nullptr;
+}
+
+Role role_of(const dispatch::Operator& op) {
+  const Row* row = row_of(op);
+  return row ? row->role : Role::None;
+}
 
 }  // namespace tenon::ops

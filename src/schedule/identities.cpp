@@ -11,6 +11,8 @@
 namespace tenon::schedule {
 namespace {
 
+using ops::Role;
+
 // The number that a value is known to be in every element.
 std::optional<double> uniform_value(const Graph& graph, const std::vector<const Node*>& producer,
                                     const graph::Argument& argument) {
@@ -23,12 +25,15 @@ std::optional<double> uniform_value(const Graph& graph, const std::vector<const 
   if (!id || *id == graph::kNoValue) return std::nullopt;
   const Node* node = producer[static_cast<size_t>(*id)];
   if (!node) return std::nullopt;
-  const std::string& name = node->op->schema().name;
-  if (name == "zeros" || name == "zeros_like") return 0;
-  if (name == "ones" || name == "ones_like") return 1;
-  if (name == "full") return uniform_value(graph, producer, node->args[1]);
-  if (name == "expand" || name == "view" || name == "clone") return uniform_value(graph, producer, node->args[0]);
-  return std::nullopt;
+  switch (row_for(*node->op).role) {
+    case Role::Zeros: return 0;
+    case Role::Ones: return 1;
+    case Role::Full: return uniform_value(graph, producer, node->args[1]);
+    case Role::Clone:
+    case Role::Reshape:
+    case Role::Expand: return uniform_value(graph, producer, node->args[0]);
+    default: return std::nullopt;
+  }
 }
 
 bool agree(const SymInt& a, const SymInt& b) { return a.same(b) || statically_true(a == b); }
@@ -36,8 +41,8 @@ bool agree(const SymInt& a, const SymInt& b) { return a.same(b) || statically_tr
 // A product of matrices: its elements are sums, in an order that the library chooses.
 bool is_product(const Node* node) {
   if (!node) return false;
-  const std::string& name = node->op->schema().name;
-  return name == "mm" || name == "bmm" || name == "addmm" || name == "baddbmm";
+  const Role role = row_for(*node->op).role;
+  return role == Role::Product || role == Role::AddedProduct;
 }
 
 bool alpha_is_one(const Node& node) {
@@ -49,7 +54,6 @@ bool alpha_is_one(const Node& node) {
 
 // The operand that the node passes on unchanged; kNoValue if there is none.
 ValueId passed_on(const Graph& graph, const std::vector<const Node*>& producer, const Node& node) {
-  const std::string& name = node.op->schema().name;
   if (node.outputs.size() != 1 || node.args.size() < 2 || node.op->schema().is_mutable()) return graph::kNoValue;
   bool is_integer = !is_floating(graph.meta(node.outputs[0]).dtype());
   auto operand = [&](size_t at) {
@@ -61,22 +65,25 @@ ValueId passed_on(const Graph& graph, const std::vector<const Node*>& producer, 
     return value && *value == number && !std::signbit(*value);
   };
   ValueId kept = graph::kNoValue;
-  if (name == "mul") {
-    kept = other_is(1, 1) ? operand(0) : other_is(0, 1) ? operand(1) : kept;
-  } else if (name == "div" && node.op->schema().overload != "Tensor_mode") {
-    if (other_is(1, 1)) kept = operand(0);
-  } else if (name == "sub" && alpha_is_one(node)) {
-    if (other_is(1, 0)) kept = operand(0);
-  } else if (name == "add" && alpha_is_one(node)) {
-    auto may_lose_a_zero = [&](size_t at) {
-      const ValueId id = operand(at);
-      return is_integer || (id != graph::kNoValue && is_product(producer[static_cast<size_t>(id)]));
-    };
-    kept = other_is(1, 0) && may_lose_a_zero(0) ? operand(0) : other_is(0, 0) && may_lose_a_zero(1) ? operand(1) : kept;
-  } else if (name == "to" || name == "_to_copy") {
-    kept = operand(0);
-  } else if (name == "copy") {
-    kept = operand(1);
+  auto may_lose_a_zero = [&](size_t at) {
+    const ValueId id = operand(at);
+    return is_integer || (id != graph::kNoValue && is_product(producer[static_cast<size_t>(id)]));
+  };
+  switch (row_for(*node.op).role) {
+    case Role::Multiply: kept = other_is(1, 1) ? operand(0) : other_is(0, 1) ? operand(1) : kept; break;
+    case Role::Divide:
+      if (other_is(1, 1)) kept = operand(0);
+      break;
+    case Role::Subtract:
+      if (alpha_is_one(node) && other_is(1, 0)) kept = operand(0);
+      break;
+    case Role::Add:
+      if (!alpha_is_one(node)) break;
+      kept = other_is(1, 0) && may_lose_a_zero(0) ? operand(0) : other_is(0, 0) && may_lose_a_zero(1) ? operand(1) : kept;
+      break;
+    case Role::Convert: kept = operand(0); break;
+    case Role::Copy: kept = operand(1); break;
+    default: break;
   }
   if (kept == graph::kNoValue) return kept;
   const Tensor &from = graph.meta(kept), &to = graph.meta(node.outputs[0]);

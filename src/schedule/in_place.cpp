@@ -1,6 +1,6 @@
 #include "in_place.h"
 
-#include "ops/scattering.h"
+#include "ops/index/scattering.h"
 #include "schedule_loops.h"
 
 #include <tenon/fake/dynamic_size.h>

@@ -4,6 +4,7 @@
 #include <tenon/schedule/schedule.h>
 #include <tenon/support/log.h>
 
+#include "fusion.h"
 #include "rewrite.h"
 
 #include <algorithm>
@@ -14,12 +15,6 @@ namespace {
 constexpr int64_t kRegister = 64;  // bytes of the widest vector register, and of a cache line
 constexpr int64_t kLongest = 8;    // times as much as is read may be written for the padding, to hide behind the sums
 
-// Where a product has its two matrices among its arguments; -1: it is none.
-int first_matrix(const graph::Node& node) {
-  const std::string& name = node.op->schema().name;
-  if (name == "mm" || name == "bmm") return 0;
-  return name == "addmm" || name == "baddbmm" ? 1 : -1;
-}
 
 // How many zeros make the size a whole number of registers.
 int64_t missing(int64_t size, Dtype dtype) {
@@ -48,9 +43,10 @@ Decision should_pad(const Tensor& a, const Tensor& b) {
 Graph pad_products(const Graph& graph) {
   Instead instead;
   for (const graph::Node& node : graph.nodes) {
-    const int at = first_matrix(node);
-    if (at < 0) continue;
-    const auto place = static_cast<size_t>(at);
+    const ops::Role role = row_for(*node.op).role;
+    if (role != ops::Role::Product && role != ops::Role::AddedProduct) continue;
+    const bool adds = role == ops::Role::AddedProduct;
+    const size_t place = adds ? 1 : 0;  // of the first matrix among the arguments
     const ValueId left = std::get<ValueId>(node.args[place]), right = std::get<ValueId>(node.args[place + 1]);
     const Decision pads = should_pad(graph.meta(left), graph.meta(right));
     if (!pads) {
@@ -58,16 +54,15 @@ Graph pad_products(const Graph& graph) {
       continue;
     }
     const int64_t zeros = missing(graph.meta(left).size(-1).plain(), graph.meta(left).dtype());
-    instead[node.outputs[0]] = [&node, left, right, zeros](const Values& now) {
+    instead[node.outputs[0]] = [&node, left, right, zeros, adds](const Values& now) {
       const Tensor a = constant_pad_nd(now(left), SymInts{0, zeros}, 0);
       const Tensor b = constant_pad_nd(now(right), SymInts{0, 0, 0, zeros}, 0);
-      const std::string& name = node.op->schema().name;
-      if (name == "mm") return mm(a, b);
-      if (name == "bmm") return bmm(a, b);
+      const bool is_batch = a.dim() == 3;
+      if (!adds) return is_batch ? bmm(a, b) : mm(a, b);
       const Tensor& added = now(std::get<ValueId>(node.args[0]));
       auto factor = [&](size_t which) { return std::get<dispatch::Value>(node.args[which]).scalar(); };
       const Scalar beta = factor(3), alpha = factor(4);
-      return name == "addmm" ? addmm(added, a, b, beta, alpha) : baddbmm(added, a, b, beta, alpha);
+      return is_batch ? baddbmm(added, a, b, beta, alpha) : addmm(added, a, b, beta, alpha);
     };
   }
   return instead.empty() ? graph : rewrite(graph, instead);

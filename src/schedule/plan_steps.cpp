@@ -337,7 +337,11 @@ class Planner {
     return {Kind::Constant, constant.own()};
   }
 
-  static bool is_item(const Node& node) { return node.op->schema().name == "_local_scalar_dense"; }
+  // Whether it reads an element as a number of whatever dtype the tensor has.
+  static bool is_item(const Node& node) {
+    const std::vector<schema::Argument>& returns = node.op->schema().returns;
+    return returns.size() == 1 && returns[0].type.kind == schema::Kind::Scalar;
+  }
   // The look comes after the symbols that the operator binds are known.
   void check_results(const Node& node) {
     runtime::CheckResultsStep step{node.op, {}};

@@ -6,6 +6,7 @@ import tempfile
 import unittest
 
 TENON = sys.argv.pop()
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 KERNEL = """kernel double_it(x: f32 in, out: f32 out; n: int in [0, inf])
   parallel vector i0 < n {
     %0 = load x[i0] : f32
@@ -42,12 +43,13 @@ class Tool(unittest.TestCase):
         self.assertGreater(len(lines), 70)
         sine = [line for line in lines if "aten::sin(" in line]
         self.assertEqual(len(sine), 1)
-        self.assertRegex(sine[0], r"^pointwise +src/ops/\w+\.cpp:\d+ +aten::sin\(Tensor self\) -> Tensor$")
+        self.assertRegex(sine[0], r"^pointwise +src/ops/pointwise/\w+\.cpp:\d+ +aten::sin\(Tensor self\) -> Tensor$")
 
     def test_one_operator(self):
         done = run("ops", "sin")
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("aten::sin(Tensor self) -> Tensor\n  pointwise, family unary, src/ops/unary.cpp:", done.stdout)
+        self.assertIn("aten::sin(Tensor self) -> Tensor\n  pointwise, family unary, src/ops/pointwise/unary.cpp:",
+                      done.stdout)
         self.assertIn("in-place form: aten::sin_", done.stdout)
         self.assertIn("gradient of self, saves self", done.stdout)
         one = run("ops", "aten::sin").stdout
@@ -59,6 +61,22 @@ class Tool(unittest.TestCase):
         self.assertIn("there is no operator 'sinn': the nearest names are ", done.stderr)
         self.assertEqual(run("ops", "--all").returncode, 2)
         self.assertEqual(run("ops", "a", "b").returncode, 2)
+
+    def test_where_rows_stand(self):
+        done = run("ops", "--find", "sinh")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        found = [line.split(maxsplit=1) for line in done.stdout.splitlines()]
+        self.assertEqual([schema.partition("(")[0] for _, schema in found],
+                         ["aten::arcsinh", "aten::asinh", "aten::sinh"])
+        for place, schema in found:
+            file, line = place.rsplit(":", 1)
+            with open(os.path.join(ROOT, file), encoding="utf-8") as text:
+                self.assertIn(schema.removeprefix("aten::").partition("(")[0], text.read().splitlines()[int(line) - 1])
+        # What nobody is called like is told as for a name.
+        done = run("ops", "--find", "sinnh")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("there is no operator 'sinnh': the nearest names are sinh", done.stderr)
+        self.assertEqual(run("ops", "--find").returncode, 2)
 
     def test_dispatch(self):
         table = dict(line.split(maxsplit=1) for line in run("ops", "--dispatch", "aten::sin").stdout.splitlines()[1:])

@@ -17,7 +17,8 @@ constexpr Command kCommands[] = {
     {"ops", tool::run_ops,
      "  tenon ops                    every operator: schema, kind, where it is defined\n"
      "  tenon ops NAME               one operator, or all of a name: gradients, in-place form\n"
-     "  tenon ops --dispatch NAME    the kernel behind each dispatch key\n"},
+     "  tenon ops --dispatch NAME    the kernel behind each dispatch key\n"
+     "  tenon ops --find TEXT        file and line of each row that has the text in its name\n"},
     {"cache", tool::run_cache,
      "  tenon cache                  the object cache: folder, entries, bytes\n"
      "  tenon cache clear            removes its entries\n"},

@@ -55,6 +55,18 @@ std::vector<const dispatch::Operator*> find(const std::string& name) {
   fail("[ops] there is no operator '{}': the nearest names are {}", name, fmt::join(near, ", "));
 }
 
+// Where the rows stand that have the text in their names, by file and line. Forms that follow from a row are not shown.
+void print_places(const std::string& text) {
+  std::vector<const ops::Row*> found;
+  for (const dispatch::Operator* op : dispatch::all_operators())
+    if (const ops::Row* row = ops::row_of(*op); row && !row->inplace() && op->name().find(text) != std::string::npos)
+      found.push_back(row);
+  if (found.empty() && !find(text).empty()) fmt::print("{} is not in the table\n", text);
+  auto place = [](const ops::Row* row) { return std::pair(std::string_view(row->file), row->line); };
+  std::sort(found.begin(), found.end(), [&](const auto* a, const auto* b) { return place(a) < place(b); });
+  for (const ops::Row* row : found) fmt::print("{:<44} {}\n", place_of(*row), row->schema.str());
+}
+
 void print_all() {
   for (const dispatch::Operator* op : dispatch::all_operators()) {
     const ops::Row* row = ops::row_of(*op);
@@ -87,11 +99,16 @@ int run_ops(const Words& words) {
     print_all();
     return 0;
   }
-  const bool dispatch_wanted = words[0] == "--dispatch";
-  if (!dispatch_wanted && words[0].starts_with('-'))
-    throw UsageError(fmt::format("[ops] unknown option '{}': expected --dispatch", words[0]));
-  if (words.size() != (dispatch_wanted ? 2u : 1u))
-    throw UsageError(fmt::format("[ops] expected one operator's name, got {} words", words.size() - dispatch_wanted));
+  const bool dispatch_wanted = words[0] == "--dispatch", places_wanted = words[0] == "--find";
+  const bool is_option = dispatch_wanted || places_wanted;
+  if (!is_option && words[0].starts_with('-'))
+    throw UsageError(fmt::format("[ops] unknown option '{}': expected --dispatch or --find", words[0]));
+  if (words.size() != (is_option ? 2u : 1u))
+    throw UsageError(fmt::format("[ops] expected one operator's name, got {} words", words.size() - is_option));
+  if (places_wanted) {
+    print_places(words.back());
+    return 0;
+  }
   for (const dispatch::Operator* op : find(words.back())) {
     if (dispatch_wanted)
       fmt::print("{}", dispatch::dispatch_table(*op));

@@ -169,6 +169,25 @@ struct GradRule {
 
 enum class Kind : uint8_t { Pointwise, Reduction, Element, View, Composite, Opaque };
 
+// What passes over graphs know a row by: they match roles, never names. Overloads of one role agree in the places of
+// the arguments that are named here.
+enum class Role : uint8_t {
+  None,
+  Add, Subtract,         // (self, other, alpha)
+  Multiply, Divide,      // (self, other); not the ways of dividing that round
+  Negate,                // (self)
+  Convert,               // (self): to another dtype
+  Copy,                  // (self, src): the elements of `src`
+  Zeros, Ones,           // that number in every element
+  Full,                  // (size, fill_value)
+  Clone,                 // (self)
+  Reshape, Expand,       // (self, size)
+  Permute,               // (self, dims)
+  Product,               // (self, mat2): of matrices, or of batches of them
+  AddedProduct,          // (self, mat1, mat2, beta, alpha): the same, and `self`
+  Convolution,           // (input, weight, bias, …)
+};
+
 // What somebody made of a row when first asked, kept with it for good. A copy of the row begins anew.
 class Derived {
  public:
@@ -185,6 +204,7 @@ class Derived {
 struct Row final : dispatch::OperatorTraits {
   schema::Schema schema;
   Kind kind = Kind::Opaque;
+  Role role = Role::None;
   std::string family;  // the file's section: "unary", "reduction", …
   const char* file = nullptr;
   int line = 0;
@@ -229,6 +249,9 @@ void set_piece_maker(PieceMaker maker);
 
 // The row of an operator; null for operators that are not in the table (custom ones).
 const Row* row_of(const dispatch::Operator& op);
+
+// `None` for operators that are not in the table.
+Role role_of(const dispatch::Operator& op);
 
 // PyTorch's promotion over tensors with dimensions, 0-d tensors and numbers, in that order of precedence.
 Dtype result_type(const Arguments& arguments, size_t first_lane = 0);

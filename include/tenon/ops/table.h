@@ -92,6 +92,7 @@ class RowBuilder {
   TENON_READ_OVER(no_inplace)
   TENON_READ_OVER(with_inplace)
   TENON_READ_OVER(moves_elements)
+  TENON_READ_OVER(role)
 #undef TENON_READ_OVER
 
  private:
@@ -264,6 +265,11 @@ class RowBuilder {
   // Elements go to the result as they are, at most converted: what dtypes of storage can have done to them.
   RowBuilder&& moves_elements() && {
     row_->moves_elements = true;
+    return std::move(*this);
+  }
+  // What passes over graphs know it by.
+  RowBuilder&& role(Role role) && {
+    row_->role = role;
     return std::move(*this);
   }
   // Of a row that is not pointwise: `name_` computes the result and copies it into self.
