@@ -140,18 +140,16 @@ dispatch::OperatorRef operator_of(const io::Json& json) {
   return op;
 }
 
-// A symbol's kind, range and source; names follow from the order.
+// A symbol's kind and source; names follow from the order. Its range stays out: it follows from the guards and checks,
+// which would be read as true in a pool that knows it.
 io::Json json_of(const Ref<sym::ShapeEnv>& env) {
   io::Json::List symbols;
   if (!env) return {std::move(symbols)};
   for (int32_t id = 0; id < env->pool().symbol_count(); ++id) {
     sym::Expr symbol = env->pool().symbol(id);
-    sym::Range range = symbol.is_real() ? sym::Range{} : env->pool().range(symbol);
     symbols.push_back({io::Json::List{{symbol.name()},
                                       {int64_t{symbol.is_real()}},
                                       {int64_t{env->is_from_data(id)}},
-                                      json_of(range.min),
-                                      json_of(range.max),
                                       {env->source(id)}}});
   }
   return {std::move(symbols)};
@@ -161,20 +159,18 @@ Ref<sym::ShapeEnv> env_of(const io::Json& json) {
   Ref<sym::ShapeEnv> env = make_ref<sym::ShapeEnv>();
   for (const io::Json& each : list_of(json)) {
     const io::Json::List& symbol = list_of(each);
-    if (symbol.size() != 6) Reader::refuse("a symbol is cut short");
+    if (symbol.size() != 4) Reader::refuse("a symbol is cut short");
     const bool is_real = number_of(symbol[1]) != 0, is_from_data = number_of(symbol[2]) != 0;
-    const sym::Range range{number_of(symbol[3]), number_of(symbol[4])};
     const int32_t id = env->pool().symbol_count();
     if (is_from_data && is_real)
       (void)env->create_unbacked_real();
     else if (is_from_data)
-      (void)env->create_unbacked(range);
+      (void)env->create_unbacked();
     else if (is_real)
-      (void)env->create_real(0, text_of(symbol[5]));
+      (void)env->create_real(0, text_of(symbol[3]));
     else
-      (void)env->create_number(std::max<int64_t>(range.min, 0), text_of(symbol[5]));
+      (void)env->create_number(0, text_of(symbol[3]));
     sym::Expr made = env->pool().symbol(id);
-    if (!is_real && !is_from_data) env->pool().refine(made, range);
     if (made.name() != text_of(symbol[0])) Reader::refuse("symbol " + made.name() + " is another one");
   }
   (void)env->take_fresh();

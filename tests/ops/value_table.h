@@ -80,6 +80,8 @@ inline void write_element(const Tensor& tensor, int64_t at, const std::string& t
     case Dtype::Int16: tensor.data<int16_t>()[at] = static_cast<int16_t>(std::stoll(text)); break;
     case Dtype::Int32: tensor.data<int32_t>()[at] = static_cast<int32_t>(std::stoll(text)); break;
     case Dtype::Int64: tensor.data<int64_t>()[at] = std::stoll(text); break;
+    case Dtype::Float8E4M3FN:
+    case Dtype::Float8E5M2: fail("[value table] there are no values of {}", name(tensor.dtype()));
     case Dtype::Float16: tensor.data<Half>()[at] = to_half(std::strtod(text.c_str(), nullptr)); break;
     case Dtype::BFloat16: tensor.data<BFloat16>()[at] = to_bfloat16(std::strtod(text.c_str(), nullptr)); break;
     case Dtype::Float32: tensor.data<float>()[at] = std::strtof(text.c_str(), nullptr); break;
@@ -236,6 +238,8 @@ inline Read read_element(const Tensor& tensor, int64_t at) {
     case Dtype::Int16: return {0, tensor.data<int16_t>()[at]};
     case Dtype::Int32: return {0, tensor.data<int32_t>()[at]};
     case Dtype::Int64: return {0, tensor.data<int64_t>()[at]};
+    case Dtype::Float8E4M3FN:
+    case Dtype::Float8E5M2: fail("[value table] there are no values of {}", name(tensor.dtype()));
     case Dtype::Float16: {
       Half half = tensor.data<Half>()[at];
       return {static_cast<double>(to_float(half)), ordered(half.bits)};

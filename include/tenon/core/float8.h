@@ -1,13 +1,15 @@
 // Storage types for 8-bit floats and their conversions, in software.
 //
 // `Float8E4M3FN` has four bits of exponent, three of mantissa, no infinities, and one NaN of each sign: its largest
-// number is 448, and what rounds to more is NaN. `Float8E5M2` is the upper byte of an IEEE binary16, with infinities;
-// its largest number is 57344. They are storage only: nothing is computed with them, and operators that do more than
+// number is 448, and what is more becomes that, infinity too. `Float8E5M2` is the upper byte of an IEEE binary16, with
+// infinities; its largest number is 57344. They are storage only: nothing is computed with them, and operators that do more than
 // move or convert elements refuse them. Conversions round to nearest even, once, from double as from float, and keep
 // signs and subnormals; a NaN becomes the one that PyTorch gives, 0x7F with the sign.
 #pragma once
 
 #include <tenon/core/half.h>
+
+#include <algorithm>
 
 namespace tenon {
 
@@ -46,8 +48,8 @@ constexpr uint8_t sign_of(double value) { return static_cast<uint8_t>(std::bit_c
 }  // namespace detail
 
 constexpr Float8E4M3FN to_float8_e4m3fn(double value) {
-  const unsigned magnitude = value == value ? detail::round_to_7_bits<3, -6>(value) : 0x7F;
-  return {static_cast<uint8_t>(detail::sign_of(value) | (magnitude > 0x7E ? 0x7F : magnitude))};
+  const unsigned magnitude = value == value ? std::min(detail::round_to_7_bits<3, -6>(value), 0x7Eu) : 0x7F;
+  return {static_cast<uint8_t>(detail::sign_of(value) | magnitude)};
 }
 constexpr Float8E4M3FN to_float8_e4m3fn(float value) { return to_float8_e4m3fn(static_cast<double>(value)); }
 

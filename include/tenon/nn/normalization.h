@@ -90,10 +90,13 @@ struct LayerNormOptions {
   Dtype dtype = kFloat32;
 };
 
-//   Tensor a = nn::LayerNorm(3)(x), b = nn::LayerNorm({2, 3})(x);
+//   int64_t width = 3;
+//   Tensor a = nn::LayerNorm(width)(x), b = nn::LayerNorm({width})(x), c = nn::LayerNorm({2, width})(x);
 class LayerNorm : public Module {
  public:
   explicit LayerNorm(const Ints& normalized_shape, const LayerNormOptions& options = {});
+  LayerNorm(std::initializer_list<int64_t> normalized_shape, const LayerNormOptions& options = {})
+      : LayerNorm(Ints(normalized_shape), options) {}
   Tensor operator()(const Tensor& input) const;
 
   Cell<Tensor> weight, bias;
@@ -114,6 +117,8 @@ struct RMSNormOptions {
 class RMSNorm : public Module {
  public:
   explicit RMSNorm(const Ints& normalized_shape, const RMSNormOptions& options = {});
+  RMSNorm(std::initializer_list<int64_t> normalized_shape, const RMSNormOptions& options = {})
+      : RMSNorm(Ints(normalized_shape), options) {}
   Tensor operator()(const Tensor& input) const;
 
   Cell<Tensor> weight;

@@ -147,7 +147,7 @@ Value* to_storage(Context& context, Dtype dtype, Value* value) {
     case Dtype::Bool: return context.b.CreateZExt(value, like(value, context.b.getInt8Ty()));
     case Dtype::Float16: return float_to_float16(context, to_float(context, value));
     case Dtype::BFloat16: return float_to_bfloat16(context, to_float(context, value));
-    case Dtype::Float8E4M3FN: return float_to_float8(context, to_float(context, value), 3, -6, 0x7e, 0x7f);
+    case Dtype::Float8E4M3FN: return float_to_float8(context, to_float(context, value), 3, -6, 0x7e, 0x7e);
     case Dtype::Float8E5M2: return float_to_float8(context, to_float(context, value), 2, -14, 0x7b, 0x7c);
     default: return value;
   }

@@ -241,6 +241,41 @@ TEST(SaveCompiled, checks_are_in_the_file) {
   EXPECT_EQ(error_of([&] { g(randn({7, 2}), tensor({6, 7})); }), error_of([&] { f(randn({7, 2}), tensor({6, 7})); }));
 }
 
+// What a guard or a check says of a size by itself bounds the size; that must not make it true where it is read.
+TEST(SaveCompiled, guards_that_bound_a_size_are_in_the_file) {
+  NoGrad off;
+  nn::Conv2d layer(4, 6, 3);
+  auto images = freeze([&](Tensor z) { return layer(z).relu(); }, {.dynamic = Dynamic::On});
+  images(randn({2, 4, 8, 6}));
+  auto loaded = through_file<Tensor(Tensor)>(images);
+  expect_same(images, loaded, randn({3, 4, 5, 7}));
+  EXPECT_THAT(error_of([&] { loaded(randn({2, 5, 8, 6})); }), HasSubstr("was not compiled for such a call"));
+
+  auto short_rows = compile(
+      [](Tensor a) { return a.size(0) > 3 && a.size(0) <= 10 && a.size(1) % 2 == 0 ? a.sum(0) : a * 2; },
+      {.dynamic = Dynamic::On});
+  short_rows(ones({5, 4}));
+  auto rows = through_file<Tensor(Tensor)>(short_rows);
+  for (int64_t count : {4, 10}) expect_same(short_rows, rows, randn({count, 6}));
+  for (int64_t count : {2, 3, 11})
+    EXPECT_THAT(error_of([&] { rows(ones({count, 4})); }), HasSubstr("(asked by")) << count;
+  EXPECT_THAT(error_of([&] { rows(ones({5, 3})); }), HasSubstr("(asked by"));
+}
+
+TEST(SaveCompiled, checks_that_bound_a_number_are_in_the_file) {
+  auto f = compile(
+      [](Tensor x) {
+        SymInt count = x.item<SymInt>();
+        check(count >= 2 && count <= 6, "from 2 to 6");
+        return zeros({count}) + x;
+      },
+      {.dynamic = Dynamic::On, .capture_scalar_outputs = true});
+  f(tensor({int64_t{3}}));
+  auto g = through_file<Tensor(Tensor)>(f);
+  for (int64_t count : {2, 6}) expect_same(f, g, tensor({count}));
+  for (int64_t count : {1, 7}) EXPECT_THAT(error_of([&] { g(tensor({count})); }), HasSubstr("from 2 to 6")) << count;
+}
+
 TEST(SaveCompiled, calls_that_fit_nothing_say_why) {
   auto f = compile([](Tensor image, Tensor weight) { return image.matmul(weight); });
   f(randn({2, 3}), randn({3, 4}));

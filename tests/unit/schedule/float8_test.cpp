@@ -6,8 +6,12 @@
 
 #include <filesystem>
 
+#include "bits_as.h"
+
 namespace tenon {
 namespace {
+
+using testing::bits_as;
 
 constexpr Dtype kDtypes[] = {kFloat8E4M3FN, kFloat8E5M2};
 
@@ -21,7 +25,7 @@ Tensor table(const std::string& name) {
   fail("no '{}' in float8.npz", name);
 }
 
-Tensor every_pattern(Dtype dtype) { return arange(256, TensorOptions(kInt32)).to(kUInt8).view(dtype); }
+Tensor every_pattern(Dtype dtype) { return bits_as(arange(256, TensorOptions(kInt32)).to(kUInt8), dtype); }
 
 void expect_same(const Tensor& got, const Tensor& expected, const std::string& what) {
   ASSERT_EQ(got.dtype(), expected.dtype()) << what;
@@ -30,12 +34,12 @@ void expect_same(const Tensor& got, const Tensor& expected, const std::string& w
     EXPECT_TRUE(got.allclose(expected, 0, 0, true)) << what;
     return;
   }
-  EXPECT_EQ((got != expected).sum().item().to_int64(), 0) << what;
+  EXPECT_EQ((got != expected).sum().item().to_int(), 0) << what;
 }
 
 // A conversion, eager and compiled; a kernel of both by the interpreter (TENON_ORACLE) is among the runs of this test.
 void expect_converted(const Tensor& given, Dtype to, const Tensor& expected, const std::string& what) {
-  auto bits = [](const Tensor& tensor) { return is_float8(tensor.dtype()) ? tensor.view(kUInt8) : tensor; };
+  auto bits = [](const Tensor& tensor) { return is_float8(tensor.dtype()) ? bits_as(tensor, kUInt8) : tensor; };
   expect_same(bits(given.to(to)), expected, what);
   auto compiled = compile([to](Tensor x) { return x.to(to); });
   expect_same(bits(compiled(given)), expected, what + ", compiled");
@@ -50,8 +54,8 @@ TEST(Float8Kernels, convert_as_pytorch_does) {
     const std::string format = short_name(dtype);
     expect_converted(every_pattern(dtype), kFloat32, table(format + " values"), format);
     Tensor halves = arange(65536, TensorOptions(kInt32)).to(kInt16);
-    expect_converted(halves.view(kFloat16), dtype, table(format + " from float16"), format + " from float16");
-    expect_converted(halves.view(kBFloat16), dtype, table(format + " from bfloat16"), format + " from bfloat16");
+    expect_converted(bits_as(halves, kFloat16), dtype, table(format + " from float16"), format + " from float16");
+    expect_converted(bits_as(halves, kBFloat16), dtype, table(format + " from bfloat16"), format + " from bfloat16");
     Tensor floats = table(format + " from float32, given"), bits = table(format + " from float32");
     expect_converted(floats, dtype, bits, format + " from float32");
     expect_converted(floats.to(kFloat64), dtype, bits, format + " from float64");
@@ -60,7 +64,7 @@ TEST(Float8Kernels, convert_as_pytorch_does) {
       const std::string name(tenon::name(integers));
       expect_converted(table(format + " from " + name + ", given"), dtype, table(format + " from " + name), name);
       Tensor patterns = table(format + " to " + name + ", given");
-      expect_converted(patterns.view(dtype), integers, table(format + " to " + name), format + " to " + name);
+      expect_converted(bits_as(patterns, dtype), integers, table(format + " to " + name), format + " to " + name);
     }
   }
 }
@@ -73,7 +77,7 @@ TEST(Float8Kernels, widen_to_every_float_exactly) {
     }
   // From one to the other, by way of no third.
   Tensor from = every_pattern(kFloat8E5M2);
-  expect_converted(from, kFloat8E4M3FN, from.to(kFloat32).to(kFloat8E4M3FN).view(kUInt8), "e5m2 to e4m3fn");
+  expect_converted(from, kFloat8E4M3FN, bits_as(from.to(kFloat32).to(kFloat8E4M3FN), kUInt8), "e5m2 to e4m3fn");
 }
 
 // Values that are rounded in the midst of a kernel are rounded as if they had been stored.
@@ -109,14 +113,14 @@ TEST(Float8Kernels, are_made_moved_and_seen) {
     for (size_t at = 0; at < narrow.size(); ++at) {
       EXPECT_EQ(narrow[at].dtype(), dtype);
       EXPECT_TRUE(narrow[at].to(kFloat32).allclose(expected[at], 0, 0, true)) << at;
-      EXPECT_TRUE(compiled[at].view(kUInt8).equal(narrow[at].view(kUInt8))) << at;
+      EXPECT_TRUE(bits_as(compiled[at], kUInt8).equal(bits_as(narrow[at], kUInt8))) << at;
     }
     Tensor written = zeros({2, 3}, dtype);
     written.copy_(places);
     EXPECT_TRUE(written.to(kInt64).equal(places));
     written.fill_(-1.5);
     EXPECT_EQ(written[1][1].item().to_double(), -1.5);
-    EXPECT_EQ(written.view(kUInt8).dtype(), kUInt8);
+    EXPECT_EQ(bits_as(written, kUInt8).dtype(), kUInt8);
   }
   EXPECT_EQ(tensor({1.0, -0.25}, kFloat8E5M2).str(), "tensor([ 1.0000, -0.2500], dtype=float8_e5m2)");
 }
@@ -163,7 +167,7 @@ TEST(Float8Kernels, travel_by_file_and_by_dlpack) {
     io::save_safetensors(path, {{"x", x}});
     Tensor read = io::load_safetensors(path).tensors[0].second;
     EXPECT_EQ(read.dtype(), dtype);
-    EXPECT_TRUE(read.view(kUInt8).equal(x.view(kUInt8)));
+    EXPECT_TRUE(bits_as(read, kUInt8).equal(bits_as(x, kUInt8)));
     Tensor lent = from_dlpack(to_dlpack(x));
     EXPECT_EQ(lent.dtype(), dtype);
     EXPECT_EQ(lent.raw_data(), x.raw_data());
