@@ -1,4 +1,4 @@
-// Gradients of borders as operators.
+// Borders by the names of their modes, and their gradients as operators.
 #include <tenon/ops/table.h>
 #include <tenon/sym/size_rules.h>
 
@@ -47,6 +47,18 @@ OPS(padding_backward) {
         grad = unfolded_border(grad, -2 + grad.dim(), self.size(-2), padding[2]);
         return grad.to(self.dtype());
       });
+  op("reflection_pad1d(Tensor self, SymInt[2] padding) -> Tensor")
+      .decompose([](const Tensor& self, const SymInts& padding) { return pad(self, padding, "reflect"); });
+  op("reflection_pad2d(Tensor self, SymInt[4] padding) -> Tensor")
+      .decompose([](const Tensor& self, const SymInts& padding) { return pad(self, padding, "reflect"); });
+  op("reflection_pad3d(Tensor self, SymInt[6] padding) -> Tensor")
+      .decompose([](const Tensor& self, const SymInts& padding) { return pad(self, padding, "reflect"); });
+  op("replication_pad1d(Tensor self, SymInt[2] padding) -> Tensor")
+      .decompose([](const Tensor& self, const SymInts& padding) { return pad(self, padding, "replicate"); });
+  op("replication_pad2d(Tensor self, SymInt[4] padding) -> Tensor")
+      .decompose([](const Tensor& self, const SymInts& padding) { return pad(self, padding, "replicate"); });
+  op("replication_pad3d(Tensor self, SymInt[6] padding) -> Tensor")
+      .decompose([](const Tensor& self, const SymInts& padding) { return pad(self, padding, "replicate"); });
 }
 
 }  // namespace tenon::ops
