@@ -16,7 +16,7 @@ Tensor unfolded_border(const Tensor& grad, int64_t dim, const SymInt& size, cons
 
 }  // namespace
 
-OPS(padding_backward) {
+OPS(padding_forms) {
   op("reflection_pad2d_backward(Tensor grad_output, Tensor self, SymInt[4] padding) -> Tensor")
       .decompose([](const Tensor& grad_output, const Tensor& self, const SymInts& padding) {
         TENON_CHECK(self.defined() && grad_output.defined() && (self.dim() == 3 || self.dim() == 4),
