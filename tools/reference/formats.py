@@ -1,4 +1,4 @@
-"""Rows of below/view_dtype, conversions, convolution, factories, random_like, bags and windows, and of positions.cpp."""
+"""Rows of below/view_dtype, conversions, convolution, factories, random_like, positions, bags and windows."""
 
 import itertools
 
