@@ -1,4 +1,5 @@
-// Calls of rows that have no C++ function, or not yet one that is declared: by name, through the dispatcher.
+// What functions of other rows share: what they ask of a tensor; and calls by name, through the dispatcher, of rows
+// that have no C++ function, or not yet one that is declared.
 #pragma once
 
 #include <tenon/dispatch/packet.h>
@@ -9,6 +10,11 @@ namespace tenon::ops {
 inline const Tensor& given(const Tensor& tensor, const char* op_name) {
   TENON_CHECK(tensor.defined(), "[{}] expected a tensor, got an undefined one", op_name);
   return tensor;
+}
+
+inline void check_rank(const Tensor& tensor, int64_t rank, const char* what, const char* op_name) {
+  TENON_CHECK(given(tensor, op_name).dim() == rank, "[{}] expected {} of {} dimensions, got {}", op_name, what, rank,
+              tensor.description());
 }
 
 // The first result.

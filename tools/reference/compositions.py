@@ -1,4 +1,4 @@
-"""Rows of below/compositions.cpp."""
+"""Small functions of other operators that only graphs name (rsub, addmv, index_fill, rot90, …)."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Rows of below/view_dtype.cpp, conversions.cpp, convolution.cpp, factories.cpp, bags.cpp and windows.cpp."""
+"""Rows of below/view_dtype, conversions, convolution, factories, random_like, positions, bags and windows."""
 
 import itertools
 

@@ -1,4 +1,4 @@
-"""Rows of numbers.cpp, special.cpp, running.cpp, aliases.cpp and composite.cpp.
+"""Rows of numbers.cpp, special.cpp, running.cpp and aliases.cpp, and small functions of other rows (dist, one_hot, …).
 
 Of functions that NumPy lacks the values are closed forms, or those of Python's own library.
 """

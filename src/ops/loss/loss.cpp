@@ -240,6 +240,20 @@ OPS(loss) {
         Tensor loss = difference * difference;
         return reduced(loss, reduction, loss.numel()).to(result);
       });
+  op("l1_loss(Tensor self, Tensor target, int reduction=1) -> Tensor")
+      .decompose([](const Tensor& self, const Tensor& target, int64_t reduction) {
+        TENON_CHECK(self.defined() && target.defined(), "[l1_loss] expected a tensor, got an undefined one");
+        TENON_CHECK(reduction >= 0 && reduction <= 2,
+                    "[l1_loss] expected a reduction of 0 (none), 1 (mean) or 2 (sum), got {}", reduction);
+        Dtype result = promote(self.dtype(), target.dtype());
+        TENON_CHECK(is_floating(result), "[l1_loss] expected floating point tensors, got {} and {}", self.description(),
+                    target.description());
+        Dtype wide = compute_dtype(result);
+        Tensor loss = abs(self.to(wide) - target.to(wide));
+        if (reduction == 1) loss = mean(loss);
+        if (reduction == 2) loss = sum(loss);
+        return loss.to(result);
+      });
 }
 
 }  // namespace tenon::ops

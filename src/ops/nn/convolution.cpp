@@ -12,133 +12,7 @@
 #include <algorithm>
 
 namespace tenon::ops {
-
-SymInts positions_behind(const SymInts& output_padding, const SymInts& stride) {
-  SymInts pad;
-  bool any = false;
-  for (size_t dim = stride.size(); dim-- > 0;) {
-    SymInt behind =
-        decide_or(output_padding[dim] >= stride[dim], false) ? output_padding[dim] / stride[dim] : SymInt(0);
-    any |= !is_zero(behind);
-    pad.push_back(0);
-    pad.push_back(behind);
-  }
-  return any ? pad : SymInts{};
-}
-
-Tensor padded_behind(const Tensor& input, const SymInts& output_padding, const SymInts& stride) {
-  SymInts pad = positions_behind(output_padding, stride);
-  return pad.empty() ? input : constant_pad_nd(input, pad);
-}
-
-SymInts numbers_for(const SymInts& list, size_t dims, std::string_view what, std::string_view op_name) {
-  TENON_CHECK(list.size() == 1 || list.size() == dims, "[{}] expected a {} of 1 or {} numbers, got {}", op_name, what,
-              dims, str(list));
-  return list.size() == dims ? list : SymInts(dims, list[0]);
-}
-
 namespace {
-
-constexpr int64_t kFar = int64_t{1} << 31;
-
-// How windows lie on images; lists have a number for each dimension.
-struct Windows {
-  SymInts stride, padding, dilation;
-  SymInt groups = 1;
-  size_t dims() const { return stride.size(); }
-  // How much of an image a window covers.
-  SymInt span(const SymInts& weight, size_t dim) const { return dilation[dim] * (weight[dim + 2] - 1) + 1; }
-};
-
-struct Convolution {
-  Windows windows;
-  bool transposed = false;
-  SymInts output_padding;
-};
-
-std::string together(const SymInts& a, const SymInts& b, const SymInts& c) {
-  return fmt::format("{}, {} and {}", str(a), str(b), str(c));
-}
-
-void check_images(const Tensor& input, const Tensor& weight, size_t dims, std::string_view op_name) {
-  TENON_CHECK(input.defined() && weight.defined(), "[{}] expected a tensor, got an undefined one", op_name);
-  auto rank = static_cast<int64_t>(dims) + 2;
-  TENON_CHECK(input.dim() == rank && weight.dim() == rank,
-              "[{}] expected an input and a weight of {} dimensions, got {} and {}", op_name, rank, input.description(),
-              weight.description());
-  TENON_CHECK(input.dtype() == weight.dtype() && (is_floating(input.dtype()) || input.dtype() == kInt64),
-              "[{}] expected tensors of one floating point dtype, or of int64, got {} and {}", op_name,
-              input.description(), weight.description());
-}
-
-void check_windows(const Windows& w, std::string_view op_name) {
-  TENON_CHECK(w.dims() >= 1 && w.dims() <= 3 && w.padding.size() == w.dims() && w.dilation.size() == w.dims(),
-              "[{}] expected a stride, padding and dilation for one to three dimensions, got {}", op_name,
-              together(w.stride, w.padding, w.dilation));
-  for (size_t dim = 0; dim < w.dims(); ++dim) {
-    TENON_CHECK(expect(w.stride[dim] > 0) && expect(w.dilation[dim] > 0) && expect(w.padding[dim] >= 0),
-                "[{}] expected a stride and dilation of at least 1 and a padding of at least 0, got {}", op_name,
-                together(w.stride, w.dilation, w.padding));
-    // What lies further apart than any image reaches has no windows to speak of, and positions beyond 64 bits.
-    TENON_CHECK(expect(w.stride[dim] < kFar) && expect(w.dilation[dim] < kFar) && expect(w.padding[dim] < kFar),
-                "[{}] expected a stride, dilation and padding below 2^31, got {}", op_name,
-                together(w.stride, w.dilation, w.padding));
-  }
-  TENON_CHECK(expect(w.groups > 0), "[{}] expected at least 1 group, got {}", op_name, w.groups.str());
-}
-
-// The sizes of a result that is not transposed.
-SymInts convolved_sizes(const SymInts& input, const SymInts& weight, const Windows& w, std::string_view op_name) {
-  SymInts sizes{input[0], weight[0]};
-  for (size_t dim = 0; dim < w.dims(); ++dim) {
-    SymInt padded = input[dim + 2] + w.padding[dim] * 2, span = w.span(weight, dim);
-    TENON_CHECK(expect(weight[dim + 2] > 0) && expect(span <= padded),
-                "[{}] a kernel of {} does not fit into an input of {} with a padding of {} and a dilation of {}",
-                op_name, str(weight), str(input), str(w.padding), str(w.dilation));
-    sizes.push_back((padded - span) / w.stride[dim] + 1);
-  }
-  return sizes;
-}
-
-SymInts transposed_sizes(const SymInts& input, const SymInts& weight, const Convolution& c, std::string_view op_name) {
-  const Windows& w = c.windows;
-  SymInts sizes{input[0], weight[1] * w.groups};
-  for (size_t dim = 0; dim < w.dims(); ++dim) {
-    const SymInt& extra = c.output_padding[dim];
-    TENON_CHECK(expect(extra >= 0) && (decide_or(extra < w.stride[dim], true) || expect(extra < w.dilation[dim])),
-                "[{}] expected an output_padding below the stride or the dilation, got {}", op_name,
-                str(c.output_padding));
-    SymInt size = (input[dim + 2] - 1) * w.stride[dim] - w.padding[dim] * 2 + w.span(weight, dim) + extra;
-    TENON_CHECK(expect(weight[dim + 2] > 0) && expect(size > 0),
-                "[{}] nothing is left of an input of {} and a kernel of {} with a padding of {}", op_name, str(input),
-                str(weight), str(w.padding));
-    sizes.push_back(size);
-  }
-  return sizes;
-}
-
-// Checks all, and gives the sizes of the result.
-SymInts result_sizes(const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias, const Convolution& c,
-                     std::string_view op_name) {
-  check_images(input, weight, c.windows.dims(), op_name);
-  check_windows(c.windows, op_name);
-  const SymInt& groups = c.windows.groups;
-  SymInt channels = c.transposed ? weight.size(1) * groups : weight.size(0);
-  bool fits =
-      c.transposed ? same_size(input.size(1), weight.size(0)) : same_size(input.size(1), weight.size(1) * groups);
-  TENON_CHECK(fits && expect(weight.size(0) % groups == 0), "[{}] input {} and weight {} do not fit with {} groups",
-              op_name, input.description(), weight.description(), groups.str());
-  TENON_CHECK(!bias || (bias->defined() && bias->dim() == 1 && same_size(bias->size(0), channels)),
-              "[{}] expected a bias of {} elements, got {}", op_name, channels.str(),
-              bias->defined() ? bias->description() : "an undefined tensor");
-  TENON_CHECK(!bias || bias->dtype() == input.dtype(), "[{}] expected a bias of {}, got {}", op_name,
-              name(input.dtype()), bias->description());
-  TENON_CHECK(!c.transposed || c.output_padding.size() == c.windows.dims(),
-              "[{}] expected an output_padding of {} numbers, got {}", op_name, c.windows.dims(),
-              str(c.output_padding));
-  return c.transposed ? transposed_sizes(input.sym_sizes(), weight.sym_sizes(), c, op_name)
-                      : convolved_sizes(input.sym_sizes(), weight.sym_sizes(), c.windows, op_name);
-}
 
 // Whether the channels of images lie together in memory.
 bool is_channels_last(const Tensor& tensor) { return tensor.suggested_format() != MemoryFormat::Contiguous; }
@@ -168,7 +42,7 @@ Tensor relaid(const Tensor& result, const Tensor& images, const Tensor& other) {
 }
 
 // The library takes it: its dtype, and windows that all reach into the image.
-bool by_library(Dtype dtype, const SymInts& weight, const Windows& w) {
+bool by_library(Dtype dtype, const SymInts& weight, const ImageWindows& w) {
   if (!kernels::convolution_supports(dtype)) return false;
   constexpr int64_t kWide = 1 << 15;
   for (size_t dim = 0; dim < w.dims(); ++dim)
@@ -187,20 +61,20 @@ template <typename List>
 size_t longest(const List& a, const List& b, const List& c) {
   return std::max({a.size(), b.size(), c.size()});
 }
-Windows evened(const SymInts& stride, const SymInts& padding, const SymInts& dilation, const SymInt& groups) {
+ImageWindows evened(const SymInts& stride, const SymInts& padding, const SymInts& dilation, const SymInt& groups) {
   const size_t dims = longest(stride, padding, dilation);
   return {for_all(stride, dims), for_all(padding, dims), for_all(dilation, dims), groups};
 }
-Windows windows_in(const Arguments& arguments) {
+ImageWindows windows_in(const Arguments& arguments) {
   return evened(arguments["stride"].sym_ints(), arguments["padding"].sym_ints(), arguments["dilation"].sym_ints(),
                 arguments["groups"].sym_int());
 }
-Windows windows_in(const Grad& g) {
+ImageWindows windows_in(const Grad& g) {
   return evened(g.argument("stride").sym_ints(), g.argument("padding").sym_ints(), g.argument("dilation").sym_ints(),
                 g.argument("groups").sym_int());
 }
 Convolution convolution_in(const Arguments& arguments) {
-  Windows windows = windows_in(arguments);
+  ImageWindows windows = windows_in(arguments);
   SymInts output_padding = for_all(arguments["output_padding"].sym_ints(), windows.dims());
   return {windows, arguments.boolean("transposed"), output_padding};
 }
@@ -225,7 +99,7 @@ struct Matrices {
   int64_t span(size_t dim) const { return checked::add(checked::multiply(kernel[dim] - 1, apart[dim]), 1); }
   size_t dims() const { return step.size(); }
 
-  Matrices(const Windows& w, const SymInts& weight) : groups(int64_t(w.groups)), inner(weight[1]) {
+  Matrices(const ImageWindows& w, const SymInts& weight) : groups(int64_t(w.groups)), inner(weight[1]) {
     for (size_t dim = 0; dim < w.dims(); ++dim) {
       step.push_back(int64_t(w.stride[dim]));
       border.push_back(int64_t(w.padding[dim]));
@@ -290,7 +164,7 @@ Tensor by_channel(const Tensor& bias, size_t dims) {
 }
 
 // Halves are added up in float32 and rounded once.
-Tensor convolved_by_products(const Tensor& input, const Tensor& weight, const Windows& w) {
+Tensor convolved_by_products(const Tensor& input, const Tensor& weight, const ImageWindows& w) {
   if (const Dtype wide = compute_dtype(input.dtype()); wide != input.dtype())
     return convolved_by_products(input.to(wide), weight.to(wide), w).to(input.dtype());
   Matrices m(w, weight.sym_sizes());
@@ -299,7 +173,7 @@ Tensor convolved_by_products(const Tensor& input, const Tensor& weight, const Wi
 }
 
 Tensor input_gradient_by_products(const Tensor& grad, const Tensor& weight, const SymInts& input_size,
-                                  const Windows& w) {
+                                  const ImageWindows& w) {
   if (const Dtype wide = compute_dtype(grad.dtype()); wide != grad.dtype())
     return input_gradient_by_products(grad.to(wide), weight.to(wide), input_size, w).to(grad.dtype());
   Matrices m(w, weight.sym_sizes());
@@ -335,7 +209,7 @@ Tensor input_gradient_by_products(const Tensor& grad, const Tensor& weight, cons
 }
 
 Tensor weight_gradient_by_products(const Tensor& grad, const Tensor& input, const SymInts& weight_size,
-                                   const Windows& w) {
+                                   const ImageWindows& w) {
   if (const Dtype wide = compute_dtype(grad.dtype()); wide != grad.dtype())
     return weight_gradient_by_products(grad.to(wide), input.to(wide), weight_size, w).to(grad.dtype());
   Matrices m(w, weight_size);
@@ -346,9 +220,9 @@ Tensor weight_gradient_by_products(const Tensor& grad, const Tensor& input, cons
 Tensor convolution_in_parts(const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias,
                             const SymInts& stride, const SymInts& padding, const SymInts& dilation, bool transposed,
                             const SymInts& output_padding, const SymInt& groups) {
-  const Windows w = evened(stride, padding, dilation, groups);
+  const ImageWindows w = evened(stride, padding, dilation, groups);
   Convolution c{w, transposed, for_all(output_padding, w.dims())};
-  SymInts sizes = result_sizes(input, weight, bias, c, "convolution");
+  SymInts sizes = checked_sizes(input, weight, bias, c, "convolution");
   Tensor result;
   if (transposed) {
     Tensor padded = padded_behind(input, c.output_padding, w.stride);
@@ -362,7 +236,7 @@ Tensor convolution_in_parts(const Tensor& input, const Tensor& weight, const std
 }
 
 Tensor input_gradient(Grad& g) {
-  Windows w = windows_in(g);
+  ImageWindows w = windows_in(g);
   if (!g.argument("transposed").boolean())
     return _convolution_input_gradient(g.grad(), g.saved("weight"), g.sizes("input"), w.stride, w.padding, w.dilation,
                                        w.groups);
@@ -376,7 +250,7 @@ Tensor input_gradient(Grad& g) {
 }
 
 Tensor weight_gradient(Grad& g) {
-  Windows w = windows_in(g);
+  ImageWindows w = windows_in(g);
   Tensor input = g.saved("input");
   if (!g.argument("transposed").boolean())
     return _convolution_weight_gradient(g.grad(), input, g.sizes("weight"), w.stride, w.padding, w.dilation, w.groups);
@@ -390,44 +264,6 @@ Tensor bias_gradient(Grad& g) {
   Ints dims{0};
   for (int64_t dim = 2; dim < grad.dim(); ++dim) dims.push_back(dim);
   return sum(grad, dims, false, g.dtype("bias"));
-}
-
-// That `result` is what windows on an input of `input` and a weight of `weight` give.
-void check_gradient(const Tensor& result, const Tensor& other, const SymInts& input, const SymInts& weight,
-                    const Windows& w, std::string_view op_name) {
-  check_images(result, other, w.dims(), op_name);
-  check_windows(w, op_name);
-  bool fits = input.size() == w.dims() + 2 && weight.size() == w.dims() + 2;
-  for (const SymInts* list : {&input, &weight})
-    for (const SymInt& size : *list) fits = fits && may_be_size(size);
-  fits = fits && same_size(input[1], weight[1] * w.groups) && expect(weight[0] % w.groups == 0);
-  TENON_CHECK(fits, "[{}] an input of {} and a weight of {} do not fit with {} groups", op_name, str(input),
-              str(weight), w.groups.str());
-  SymInts expected = convolved_sizes(input, weight, w, op_name), given = result.sym_sizes();
-  for (size_t dim = 0; fits && dim < expected.size(); ++dim) fits = same_size(given[dim], expected[dim]);
-  TENON_CHECK(fits, "[{}] expected a gradient of {}, got {}", op_name, str(expected), result.description());
-}
-
-// `convolution`, of images with or without a batch.
-Tensor over(size_t dims, std::string_view op_name, const Tensor& input, const Tensor& weight,
-            const std::optional<Tensor>& bias, const SymInts& stride, const SymInts& padding, const SymInts& dilation,
-            const SymInt& groups, bool transposed = false, const SymInts& output_padding = SymInts{0}) {
-  auto rank = static_cast<int64_t>(dims);
-  TENON_CHECK(input.defined() && weight.defined(), "[{}] expected a tensor, got an undefined one", op_name);
-  TENON_CHECK((input.dim() == rank + 1 || input.dim() == rank + 2) && weight.dim() == rank + 2,
-              "[{}] expected an input of {} or {} dimensions and a weight of {}, got {} and {}", op_name, rank + 1,
-              rank + 2, rank + 2, input.description(), weight.description());
-  if (input.dim() == rank + 1)
-    return squeeze(over(dims, op_name, unsqueeze(input, 0), weight, bias, stride, padding, dilation, groups, transposed,
-                        output_padding),
-                   0);
-  Convolution c{{numbers_for(stride, dims, "stride", op_name), numbers_for(padding, dims, "padding", op_name),
-                 numbers_for(dilation, dims, "dilation", op_name), groups},
-                transposed,
-                numbers_for(output_padding, dims, "output_padding", op_name)};
-  result_sizes(input, weight, bias, c, op_name);
-  return convolution(input, weight, bias, c.windows.stride, c.windows.padding, c.windows.dilation, transposed,
-                     c.output_padding, groups);
 }
 
 }  // namespace
@@ -451,8 +287,8 @@ OPS(convolution) {
       .shape([](const Arguments& arguments) {
         const Tensor &input = arguments.tensor("input"), &weight = arguments.tensor("weight");
         const dispatch::Value& bias = arguments["bias"];
-        SymInts sizes = result_sizes(input, weight, bias.is_none() ? std::nullopt : std::optional(bias.tensor()),
-                                     convolution_in(arguments), "convolution");
+        SymInts sizes = checked_sizes(input, weight, bias.is_none() ? std::nullopt : std::optional(bias.tensor()),
+                                      convolution_in(arguments), "convolution");
         return std::vector{laid_out(sizes, input, weight)};
       })
       .grad("input", saves("weight"), input_gradient)
@@ -472,24 +308,25 @@ OPS(convolution) {
           })
       .decompose([](const Tensor& grad, const Tensor& weight, const SymInts& input_size, const SymInts& stride,
                     const SymInts& padding, const SymInts& dilation, const SymInt& groups) {
-        Windows w{stride, padding, dilation, groups};
-        check_gradient(grad, weight, input_size, weight.sym_sizes(), w, "_convolution_input_gradient");
+        ImageWindows w{stride, padding, dilation, groups};
+        check_convolution_gradient(grad, weight, input_size, weight.sym_sizes(), w, "_convolution_input_gradient");
         return input_gradient_by_products(grad, weight, input_size, w);
       })
       .shape([](const Arguments& arguments) {
         const Tensor &grad = arguments.tensor("grad_output"), &weight = arguments.tensor("weight");
         SymInts sizes = arguments["input_size"].sym_ints();
-        check_gradient(grad, weight, sizes, weight.sym_sizes(), windows_in(arguments), "_convolution_input_gradient");
+        check_convolution_gradient(grad, weight, sizes, weight.sym_sizes(), windows_in(arguments),
+                                   "_convolution_input_gradient");
         return std::vector{laid_out(sizes, grad, weight)};
       })
       .grad("grad_output", saves("weight"),
             [](Grad& g) {
-              Windows w = windows_in(g);
+              ImageWindows w = windows_in(g);
               return convolution(g.grad(), g.saved("weight"), std::nullopt, w.stride, w.padding, w.dilation, false,
                                  SymInts(w.dims(), SymInt(0)), w.groups);
             })
       .grad("weight", saves("grad_output"), [](Grad& g) {
-        Windows w = windows_in(g);
+        ImageWindows w = windows_in(g);
         return _convolution_weight_gradient(g.saved("grad_output"), g.grad(), g.sizes("weight"), w.stride, w.padding,
                                             w.dilation, w.groups);
       });
@@ -506,68 +343,27 @@ OPS(convolution) {
           })
       .decompose([](const Tensor& grad, const Tensor& input, const SymInts& weight_size, const SymInts& stride,
                     const SymInts& padding, const SymInts& dilation, const SymInt& groups) {
-        Windows w{stride, padding, dilation, groups};
-        check_gradient(grad, input, input.sym_sizes(), weight_size, w, "_convolution_weight_gradient");
+        ImageWindows w{stride, padding, dilation, groups};
+        check_convolution_gradient(grad, input, input.sym_sizes(), weight_size, w, "_convolution_weight_gradient");
         return weight_gradient_by_products(grad, input, weight_size, w);
       })
       .shape([](const Arguments& arguments) {
         const Tensor &grad = arguments.tensor("grad_output"), &input = arguments.tensor("input");
         SymInts sizes = arguments["weight_size"].sym_ints();
-        check_gradient(grad, input, input.sym_sizes(), sizes, windows_in(arguments), "_convolution_weight_gradient");
+        check_convolution_gradient(grad, input, input.sym_sizes(), sizes, windows_in(arguments),
+                                   "_convolution_weight_gradient");
         return std::vector{TensorMeta::contiguous(sizes, input.dtype(), input.device())};
       })
       .grad("grad_output", saves("input"),
             [](Grad& g) {
-              Windows w = windows_in(g);
+              ImageWindows w = windows_in(g);
               return convolution(g.saved("input"), g.grad(), std::nullopt, w.stride, w.padding, w.dilation, false,
                                  SymInts(w.dims(), SymInt(0)), w.groups);
             })
       .grad("input", saves("grad_output"), [](Grad& g) {
-        Windows w = windows_in(g);
+        ImageWindows w = windows_in(g);
         return _convolution_input_gradient(g.saved("grad_output"), g.grad(), g.sizes("input"), w.stride, w.padding,
                                            w.dilation, w.groups);
-      });
-  op("conv1d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[1] stride=[1], SymInt[1] padding=[0], SymInt[1] "
-     "dilation=[1], SymInt groups=1) -> Tensor")
-      .decompose([](const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias, const SymInts& stride,
-                    const SymInts& padding, const SymInts& dilation, const SymInt& groups) {
-        return over(1, "conv1d", input, weight, bias, stride, padding, dilation, groups);
-      });
-  op("conv2d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=[1, 1], SymInt[2] padding=[0, 0], "
-     "SymInt[2] dilation=[1, 1], SymInt groups=1) -> Tensor")
-      .decompose([](const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias, const SymInts& stride,
-                    const SymInts& padding, const SymInts& dilation, const SymInt& groups) {
-        return over(2, "conv2d", input, weight, bias, stride, padding, dilation, groups);
-      });
-  op("conv3d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[3] stride=[1, 1, 1], SymInt[3] padding=[0, 0, 0], "
-     "SymInt[3] dilation=[1, 1, 1], SymInt groups=1) -> Tensor")
-      .decompose([](const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias, const SymInts& stride,
-                    const SymInts& padding, const SymInts& dilation, const SymInt& groups) {
-        return over(3, "conv3d", input, weight, bias, stride, padding, dilation, groups);
-      });
-  op("conv_transpose1d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[1] stride=[1], SymInt[1] padding=[0], "
-     "SymInt[1] output_padding=[0], SymInt groups=1, SymInt[1] dilation=[1]) -> Tensor")
-      .decompose([](const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias, const SymInts& stride,
-                    const SymInts& padding, const SymInts& output_padding, const SymInt& groups,
-                    const SymInts& dilation) {
-        return over(1, "conv_transpose1d", input, weight, bias, stride, padding, dilation, groups, true,
-                    output_padding);
-      });
-  op("conv_transpose2d.input(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=[1, 1], SymInt[2] "
-     "padding=[0, 0], SymInt[2] output_padding=[0, 0], SymInt groups=1, SymInt[2] dilation=[1, 1]) -> Tensor")
-      .decompose([](const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias, const SymInts& stride,
-                    const SymInts& padding, const SymInts& output_padding, const SymInt& groups,
-                    const SymInts& dilation) {
-        return over(2, "conv_transpose2d", input, weight, bias, stride, padding, dilation, groups, true,
-                    output_padding);
-      });
-  op("conv_transpose3d.input(Tensor input, Tensor weight, Tensor? bias=None, SymInt[3] stride=[1, 1, 1], SymInt[3] "
-     "padding=[0, 0, 0], SymInt[3] output_padding=[0, 0, 0], SymInt groups=1, SymInt[3] dilation=[1, 1, 1]) -> Tensor")
-      .decompose([](const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias, const SymInts& stride,
-                    const SymInts& padding, const SymInts& output_padding, const SymInt& groups,
-                    const SymInts& dilation) {
-        return over(3, "conv_transpose3d", input, weight, bias, stride, padding, dilation, groups, true,
-                    output_padding);
       });
 }
 

@@ -1,4 +1,4 @@
-// Normalisation by the statistics of a batch.
+// Normalisation by the statistics of a batch, or of the last dimensions of each element of it.
 #include <tenon/ops/table.h>
 #include <tenon/sym/size_rules.h>
 
@@ -68,6 +68,36 @@ Tensor weight_gradient(Grad& g) {
   return sum(g.grad().to(s.rstd.dtype()) * s.apart * s.rstd, all_but_channels(input)).to(g.dtype("weight"));
 }
 
+bool same_sizes(const SymInts& a, const SymInts& b) {
+  bool same = a.size() == b.size();
+  for (size_t dim = 0; same && dim < a.size(); ++dim) same = same_size(a[dim], b[dim]);
+  return same;
+}
+
+Tensor layer_normalised(const Tensor& input, const SymInts& shape, const std::optional<Tensor>& weight,
+                        const std::optional<Tensor>& bias, double eps, bool) {
+  TENON_CHECK(input.defined() && is_floating(input.dtype()), "[layer_norm] expected a floating point tensor, got {}",
+              input.defined() ? input.description() : "an undefined one");
+  SymInts sizes = input.sym_sizes();
+  bool fits = !shape.empty() && shape.size() <= sizes.size();
+  Ints dims;
+  for (size_t at = 0; fits && at < shape.size(); ++at) {
+    fits = same_size(shape[at], sizes[sizes.size() - shape.size() + at]);
+    dims.push_back(static_cast<int64_t>(sizes.size() - shape.size() + at));
+  }
+  TENON_CHECK(fits, "[layer_norm] expected the last dimensions of {} to be {}", input.description(), str(shape));
+  for (const std::optional<Tensor>& each : {weight, bias})
+    TENON_CHECK(!each || same_sizes(each->sym_sizes(), shape), "[layer_norm] expected a weight and bias of {}, got {}",
+                str(shape), each->description());
+  // Halves are computed in float32 and rounded once.
+  Dtype wide = compute_dtype(input.dtype());
+  Tensor x = input.to(wide), apart = x - mean(x, OptionalInts(dims), true);
+  Tensor result = apart * rsqrt(mean(apart * apart, OptionalInts(dims), true) + eps);
+  if (weight) result = result * weight->to(wide);
+  if (bias) result = result + bias->to(wide);
+  return result.to(input.dtype());
+}
+
 }  // namespace
 
 OPS(normalization) {
@@ -83,6 +113,10 @@ OPS(normalization) {
         Tensor grad = g.grad();
         return sum(grad.to(compute_dtype(grad.dtype())), all_but_channels(grad)).to(g.dtype("bias"));
       });
+  op("layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, "
+     "bool cudnn_enable=True) "
+     "-> Tensor")
+      .decompose(layer_normalised);
 }
 
 }  // namespace tenon::ops

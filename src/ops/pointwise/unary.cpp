@@ -212,6 +212,10 @@ OPS(unary) {
         if (self.dtype() == dtype && !copy && is_in_order(self, format)) return self;
         return _to_copy(self, TensorOptions(dtype), false, format);
       });
+  op("type_as(Tensor self, Tensor other) -> Tensor").decompose([](const Tensor& self, const Tensor& other) {
+    TENON_CHECK(self.defined() && other.defined(), "[type_as] expected a tensor, got an undefined one");
+    return self.to(other.dtype());
+  });
   op("contiguous(Tensor(a) self, *, MemoryFormat memory_format=contiguous_format) -> Tensor(a)")
       .decompose([](const Tensor& self, MemoryFormat format) {
         TENON_CHECK(format != MemoryFormat::Preserve, "[contiguous] expected an order of dimensions, got preserve");

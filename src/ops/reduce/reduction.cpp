@@ -1,4 +1,6 @@
 // Reductions over dimensions.
+#include "ops/by_name.h"
+
 #include <tenon/ops/table.h>
 
 namespace tenon::ops {
@@ -48,6 +50,10 @@ Tensor extremum_grad(Grad& g) {
   return mask * (keep_dims(g.grad(), g) / sum(mask, OptionalInts(dim.ints()), true));
 }
 
+Tensor without_nan(const Tensor& self) {
+  return is_floating(self.dtype()) ? where(isnan(self), zeros_like(self), self) : self;
+}
+
 }  // namespace
 
 OPS(reduction) {
@@ -71,6 +77,38 @@ OPS(reduction) {
       .grad("self", saves("self", "result"), extremum_grad);
   op("any.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor").reduce(loop::ReduceKind::Any, to_bool);
   op("all.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor").reduce(loop::ReduceKind::All, to_bool);
+  op("nansum(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor")
+      .decompose([](const Tensor& self, const OptionalInts& dim, bool keepdim, std::optional<Dtype> dtype) {
+        return sum(without_nan(given(self, "nansum")), dim, keepdim, dtype);
+      });
+  op("nanmean(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor")
+      .decompose([](const Tensor& self, const OptionalInts& dim, bool keepdim, std::optional<Dtype> dtype) {
+        TENON_CHECK(is_floating(given(self, "nanmean").dtype()), "[nanmean] expected a floating point tensor, got {}",
+                    self.description());
+        Tensor total = sum(without_nan(self), dim, keepdim, dtype);
+        return total / sum(logical_not(isnan(self)), dim, keepdim).to(total.dtype());
+      });
+  op("count_nonzero.dim_IntList(Tensor self, int[] dim) -> Tensor")
+      .decompose([](const Tensor& self, const Ints& dim) {
+        return sum(given(self, "count_nonzero") != 0, OptionalInts(dim), false);
+      })
+      .not_differentiable("result");
+  op("count_nonzero(Tensor self, int? dim=None) -> Tensor")
+      .decompose([](const Tensor& self, std::optional<int64_t> dim) {
+        Tensor found = given(self, "count_nonzero") != 0;
+        return dim ? sum(found, OptionalInts(Ints{*dim}), false) : sum(found);
+      })
+      .not_differentiable("result");
+  op("sum_to_size(Tensor self, SymInt[] size) -> Tensor").decompose([](const Tensor& self, const SymInts& size) {
+    SymInts sizes = self.sym_sizes();
+    TENON_CHECK(size.size() <= sizes.size(), "[sum_to_size] {} cannot be summed to {}", self.description(), str(size));
+    size_t lead = sizes.size() - size.size();
+    Ints dims;
+    for (size_t dim = 0; dim < sizes.size(); ++dim)
+      if (dim < lead || (is_one(size[dim - lead]) && !is_one(sizes[dim]))) dims.push_back(static_cast<int64_t>(dim));
+    Tensor result = dims.empty() ? self : sum(self, dims, true, self.dtype());
+    return lead == 0 ? result : view(result, size);
+  });
 }
 
 }  // namespace tenon::ops

@@ -4,6 +4,7 @@
 
 #include <tenon/kernels/scatter.h>
 #include <tenon/ops/table.h>
+#include <tenon/sym/size_rules.h>
 
 namespace tenon::ops {
 namespace {
@@ -166,6 +167,27 @@ OPS(scatter_reduce) {
         Tensor one = full(SymInts{}, value, TensorOptions(self.dtype(), self.device()));
         return call("aten::scatter_reduce.two",
                     {kept(self, self.requires_grad()), dim, index, expand(one, index.sym_sizes()), newer_name(reduce)});
+      })
+      .with_inplace();
+  op("index_reduce(Tensor self, int dim, Tensor index, Tensor source, str reduce, *, bool include_self=True) -> Tensor")
+      .decompose([](const Tensor& self, int64_t given_dim, const Tensor& index, const Tensor& source,
+                    std::string_view reduce, bool include_self) {
+        TENON_CHECK(given(index, "index_reduce").dim() <= 1 && (index.dtype() == kInt64 || index.dtype() == kInt32),
+                    "[index_reduce] expected a list of int64 or int32 as the index, got {}", index.description());
+        TENON_CHECK(
+            given(self, "index_reduce").dtype() == given(source, "index_reduce").dtype() && self.dim() == source.dim(),
+            "[index_reduce] expected a source of as many dimensions and the dtype of {}, got {}", self.description(),
+            source.description());
+        TENON_CHECK(reduce == "prod" || reduce == "mean" || reduce == "amax" || reduce == "amin",
+                    "[index_reduce] expected reduce to be prod, mean, amax or amin, got '{}'", reduce);
+        const int64_t dim = wrap_dim(given_dim, self.dim(), "index_reduce");
+        const SymInt count = source.dim() == 0 ? SymInt(1) : source.size(dim);
+        TENON_CHECK(same_size(index.numel(), count), "[index_reduce] expected {} positions, got {}", count.str(),
+                    index.description());
+        SymInts shape(static_cast<size_t>(self.dim()), SymInt(1));
+        if (self.dim() > 0) shape[static_cast<size_t>(dim)] = count;
+        Tensor place = expand(reshape(index.to(kInt64), shape), source.sym_sizes());
+        return call_in_order("aten::scatter_reduce.two", {self, dim, place, source, reduce, include_self});
       })
       .with_inplace();
 }

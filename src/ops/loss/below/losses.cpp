@@ -272,14 +272,6 @@ OPS(losses) {
         Tensor loss = nll_loss(rows, reshape(target, SymInts{samples}), weight, reduction, ignored);
         return reduction == kNone ? reshape(loss, target.sym_sizes()) : loss;
       });
-  // The logarithm of the sigmoid, and exp(-|x|), which its gradient needs.
-  op("log_sigmoid_forward(Tensor self) -> (Tensor output, Tensor buffer)").decompose([](const Tensor& self) {
-    TENON_CHECK(self.defined() && is_floating(self.dtype()),
-                "[log_sigmoid_forward] expected a floating point tensor, got {}",
-                self.defined() ? self.description() : "an undefined one");
-    Tensor x = self.to(compute_dtype(self.dtype())), buffer = exp(-abs(x));
-    return std::tuple((clamp_max(x, 0) - log1p(buffer)).to(self.dtype()), buffer.to(self.dtype()));
-  });
 }
 
 }  // namespace tenon::ops

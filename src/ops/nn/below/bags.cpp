@@ -1,4 +1,4 @@
-// Rows of a table summed by bags, and positions repeated by counts.
+// Rows of a table summed by bags.
 #include "ops/by_name.h"
 
 #include <tenon/ops/table.h>
@@ -122,11 +122,6 @@ OPS(bags) {
         return (wide * factor).to(self.dtype());
       })
       .with_inplace();
-  op("repeat_interleave.Tensor(Tensor repeats, *, SymInt? output_size=None) -> Tensor")
-      .decompose([](const Tensor& repeats, const std::optional<SymInt>& output_size) {
-        TENON_CHECK(repeats.defined(), "[repeat_interleave] expected a tensor, got an undefined one");
-        return _repeated_positions(repeats, output_size);
-      });
 }
 
 }  // namespace tenon::ops

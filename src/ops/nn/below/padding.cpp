@@ -1,4 +1,4 @@
-// Gradients of borders as operators.
+// Borders by the names of their modes, and their gradients as operators.
 #include <tenon/ops/table.h>
 #include <tenon/sym/size_rules.h>
 
@@ -16,7 +16,7 @@ Tensor unfolded_border(const Tensor& grad, int64_t dim, const SymInt& size, cons
 
 }  // namespace
 
-OPS(padding_backward) {
+OPS(padding_forms) {
   op("reflection_pad2d_backward(Tensor grad_output, Tensor self, SymInt[4] padding) -> Tensor")
       .decompose([](const Tensor& grad_output, const Tensor& self, const SymInts& padding) {
         TENON_CHECK(self.defined() && grad_output.defined() && (self.dim() == 3 || self.dim() == 4),
@@ -47,6 +47,18 @@ OPS(padding_backward) {
         grad = unfolded_border(grad, -2 + grad.dim(), self.size(-2), padding[2]);
         return grad.to(self.dtype());
       });
+  op("reflection_pad1d(Tensor self, SymInt[2] padding) -> Tensor")
+      .decompose([](const Tensor& self, const SymInts& padding) { return pad(self, padding, "reflect"); });
+  op("reflection_pad2d(Tensor self, SymInt[4] padding) -> Tensor")
+      .decompose([](const Tensor& self, const SymInts& padding) { return pad(self, padding, "reflect"); });
+  op("reflection_pad3d(Tensor self, SymInt[6] padding) -> Tensor")
+      .decompose([](const Tensor& self, const SymInts& padding) { return pad(self, padding, "reflect"); });
+  op("replication_pad1d(Tensor self, SymInt[2] padding) -> Tensor")
+      .decompose([](const Tensor& self, const SymInts& padding) { return pad(self, padding, "replicate"); });
+  op("replication_pad2d(Tensor self, SymInt[4] padding) -> Tensor")
+      .decompose([](const Tensor& self, const SymInts& padding) { return pad(self, padding, "replicate"); });
+  op("replication_pad3d(Tensor self, SymInt[6] padding) -> Tensor")
+      .decompose([](const Tensor& self, const SymInts& padding) { return pad(self, padding, "replicate"); });
 }
 
 }  // namespace tenon::ops

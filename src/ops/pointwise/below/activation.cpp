@@ -1,5 +1,6 @@
-// Gradients of activations as operators, as graphs below autograd have them. Rows of this folder have no C++ function:
-// a program calls the operator and autograd does the rest; a graph that was made elsewhere names them.
+// Gradients of activations as operators, and forward with what backward needs, as graphs below autograd have them. Rows
+// of this folder have no C++ function: a program calls the operator and autograd does the rest; a graph that was made
+// elsewhere names them.
 #include <tenon/ops/table.h>
 
 #include <cmath>
@@ -105,6 +106,14 @@ OPS(activation_backward) {
     Slope s(grad, self, "mish_backward");
     Tensor t = tanh(softplus(s.x));
     return s.times(t + s.x * sigmoid(s.x) * (1 - t * t));
+  });
+  // The logarithm of the sigmoid, and exp(-|x|), which its gradient needs.
+  op("log_sigmoid_forward(Tensor self) -> (Tensor output, Tensor buffer)").decompose([](const Tensor& self) {
+    TENON_CHECK(self.defined() && is_floating(self.dtype()),
+                "[log_sigmoid_forward] expected a floating point tensor, got {}",
+                self.defined() ? self.description() : "an undefined one");
+    Tensor x = self.to(compute_dtype(self.dtype())), buffer = exp(-abs(x));
+    return std::tuple((clamp_max(x, 0) - log1p(buffer)).to(self.dtype()), buffer.to(self.dtype()));
   });
 }
 

@@ -184,12 +184,6 @@ OPS(order_statistics) {
       .decompose([](const Tensor& self, double q, std::optional<int64_t> dim, bool keepdim, std::string_view how) {
         return quantiles(self, as_tensor(q, self, "nanquantile"), dim, keepdim, how, true, "nanquantile");
       });
-  op("msort(Tensor self) -> Tensor").decompose([](const Tensor& self) {
-    TENON_CHECK(self.defined(), "[msort] expected a tensor, got an undefined one");
-    return std::get<0>(sort(self, 0));
-  });
-  op("argsort.stable(Tensor self, *, bool stable, int dim=-1, bool descending=False) -> Tensor")
-      .decompose([](const Tensor& self, bool, int64_t dim, bool descending) { return argsort(self, dim, descending); });
   op("cummax(Tensor self, int dim) -> (Tensor values, Tensor indices)")
       .kernel([](const Arguments& arguments, std::span<Tensor> outputs) { running(arguments, outputs, true); })
       .shape(running_shape)
