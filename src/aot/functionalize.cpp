@@ -4,6 +4,7 @@
 #include <tenon/aot/functionalize.h>
 #include <tenon/autograd/grad_mode.h>
 #include <tenon/fake/fake.h>
+#include <tenon/graph/trace.h>
 #include <tenon/ops/row.h>
 #include <tenon/ops/strided.h>
 #include <tenon/sym/size_rules.h>
@@ -291,12 +292,18 @@ void run_custom_inplace(dispatch::Call& call) {
   }
 }
 
+// What an author's formula reads must be known to the trace: given to it, or made in it.
+void check_author_reads(const Tensor& tensor) {
+  if (!tensor.defined() || functional_slot(tensor)) return;
+  if (!tensor.is_fake()) throw autograd::ReadsOutside(tensor);
+  const graph::TraceMode* trace = graph::TraceMode::current();
+  if (trace && !trace->recorder().unknown && trace->recorder().find(tensor) == graph::kNoValue)
+    throw RuntimeError(graph::of_another_capture(tensor));
+}
+
 void run_functionalized(dispatch::Call& call) {
   if (autograd::AuthorFormula::is_running())
-    for (const dispatch::Value& arg : call.args)
-      arg.each_tensor([](const Tensor& tensor) {
-        if (tensor.defined() && !tensor.is_fake() && !functional_slot(tensor)) throw autograd::ReadsOutside(tensor);
-      });
+    for (const dispatch::Value& arg : call.args) arg.each_tensor(check_author_reads);
   const ops::Row* row = ops::row_of(call.op);
   dispatch::ExcludeKeys below(kUpperLayers);
   if (row && row->kind == ops::Kind::View) return run_view(call);

@@ -152,10 +152,7 @@ void Session::know(const Tensor& fake) {
     return;
   }
   auto recipe = recipes_.find(fake.impl());
-  TENON_CHECK(recipe != recipes_.end(),
-              "[compile] a tensor {} of another capture was used: results of a captured function must be returned, not "
-              "kept aside",
-              fake.description());
+  if (recipe == recipes_.end()) throw RuntimeError(graph::of_another_capture(fake));
   derive(fake, recipe->second);
 }
 

@@ -38,6 +38,13 @@ void Recorder::each_tensor(const std::function<void(const Tensor&, ValueId)>& vi
   for (const auto& [impl, entry] : ids_) visit(entry.first, entry.second);
 }
 
+std::string of_another_capture(const Tensor& fake) {
+  return fmt::format(
+      "[compile] a tensor {} of another capture was used: results of a captured function must be returned, not kept "
+      "aside",
+      fake.description());
+}
+
 Argument Recorder::to_argument(const dispatch::Value& value) {
   auto id_of = [&](const Tensor& tensor) {
     if (!tensor.defined()) return kNoValue;

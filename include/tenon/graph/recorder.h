@@ -9,6 +9,9 @@
 
 namespace tenon::graph {
 
+// What is told of a fake that a graph does not know because it was made for another one, and kept aside.
+std::string of_another_capture(const Tensor& fake);
+
 class Recorder {
  public:
   explicit Recorder(Ref<sym::ShapeEnv> env) { graph_.env = std::move(env); }

@@ -15,7 +15,7 @@ class TraceMode {
   TraceMode(const TraceMode&) = delete;
 
   static TraceMode* current();
-  Recorder& recorder() { return recorder_; }
+  Recorder& recorder() const { return recorder_; }
   const Decompose& decompose() const { return decompose_; }
   // Null, or the node of another graph that is being run: those recorded for it have its number, module and draw.
   const Node* origin = nullptr;

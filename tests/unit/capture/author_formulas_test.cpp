@@ -35,6 +35,11 @@ Tensor& walks() {
   return made;
 }
 
+Tensor& kept() {
+  static Tensor made;
+  return made;
+}
+
 struct ReadsCell : Function<ReadsCell> {
   static Tensor forward(AutogradContext*, const Tensor& x) { return x.clone(); }
   static Tensors backward(AutogradContext*, Tensors gradients) { return {gradients[0] * weight().get()}; }
@@ -42,6 +47,10 @@ struct ReadsCell : Function<ReadsCell> {
 struct ReadsBare : Function<ReadsBare> {
   static Tensor forward(AutogradContext*, const Tensor& x) { return x.clone(); }
   static Tensors backward(AutogradContext*, Tensors gradients) { return {gradients[0] * bare().view({2})}; }
+};
+struct ReadsKept : Function<ReadsKept> {
+  static Tensor forward(AutogradContext*, const Tensor& x) { return x.clone(); }
+  static Tensors backward(AutogradContext*, Tensors gradients) { return {gradients[0] * kept()}; }
 };
 // A number of forward's, and a product with a matrix that is outside, differentiated inside.
 struct Implicit : Function<Implicit> {
@@ -223,6 +232,24 @@ TEST(AuthorFormulas, are_refused_as_one_graph) {
                 "compiled, it needs the tensor as an argument, or saved in forward"));
   // Who asks for no gradient does not care.
   EXPECT_EQ(values(f(ones({2}))), (std::vector<double>{2, 2}));
+}
+
+// Of a value that an earlier capture left outside nobody knows what it is.
+TEST(AuthorFormulas, do_not_read_what_was_kept_from_a_capture) {
+  auto keeps = compile([](Tensor x) {
+    kept() = x * 2;
+    return kept() + 1;
+  });
+  (void)error_of([&] { keeps(ones({2})); });
+  ASSERT_TRUE(kept().defined() && kept().is_fake());
+  for (const char* backend : testing::kBackends) {
+    auto f = compile([](Tensor x) { return ReadsKept::apply(x * 2); }, {.backend = backend, .fullgraph = true});
+    EXPECT_THAT(error_of([&] { f(ones({2}).set_requires_grad()); }),
+                HasSubstr("a tensor float32[2] of another capture was used"))
+        << backend;
+    EXPECT_EQ(values(f(ones({2}))), (std::vector<double>{2, 2}));
+  }
+  kept() = Tensor();
 }
 
 }  // namespace
