@@ -2,6 +2,7 @@
 #include "ops/by_name.h"
 
 #include <tenon/ops/table.h>
+#include <tenon/sym/size_rules.h>
 
 namespace tenon::ops {
 namespace {
