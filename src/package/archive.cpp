@@ -147,10 +147,8 @@ io::Json json_of(const Ref<sym::ShapeEnv>& env) {
   if (!env) return {std::move(symbols)};
   for (int32_t id = 0; id < env->pool().symbol_count(); ++id) {
     sym::Expr symbol = env->pool().symbol(id);
-    symbols.push_back({io::Json::List{{symbol.name()},
-                                      {int64_t{symbol.is_real()}},
-                                      {int64_t{env->is_from_data(id)}},
-                                      {env->source(id)}}});
+    symbols.push_back({io::Json::List{
+        {symbol.name()}, {int64_t{symbol.is_real()}}, {int64_t{env->is_from_data(id)}}, {env->source(id)}}});
   }
   return {std::move(symbols)};
 }

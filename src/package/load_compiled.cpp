@@ -46,9 +46,7 @@ void refuse_results(const Function& function, const std::string& why) {
 
 }  // namespace package
 
-std::string describe_compiled(const std::filesystem::path& path) try {
-  return package::describe(path);
-} catch (...) {
+std::string describe_compiled(const std::filesystem::path& path) try { return package::describe(path); } catch (...) {
   support::rethrow_named("describe_compiled");
 }
 

@@ -79,7 +79,9 @@ ValueId passed_on(const Graph& graph, const std::vector<const Node*>& producer, 
       break;
     case Role::Add:
       if (!alpha_is_one(node)) break;
-      kept = other_is(1, 0) && may_lose_a_zero(0) ? operand(0) : other_is(0, 0) && may_lose_a_zero(1) ? operand(1) : kept;
+      kept = other_is(1, 0) && may_lose_a_zero(0)   ? operand(0)
+             : other_is(0, 0) && may_lose_a_zero(1) ? operand(1)
+                                                    : kept;
       break;
     case Role::Convert: kept = operand(0); break;
     case Role::Copy: kept = operand(1); break;

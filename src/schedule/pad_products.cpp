@@ -15,7 +15,6 @@ namespace {
 constexpr int64_t kRegister = 64;  // bytes of the widest vector register, and of a cache line
 constexpr int64_t kLongest = 8;    // times as much as is read may be written for the padding, to hide behind the sums
 
-
 // How many zeros make the size a whole number of registers.
 int64_t missing(int64_t size, Dtype dtype) {
   const int64_t step = kRegister / size_of(dtype);

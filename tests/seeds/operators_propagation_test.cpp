@@ -170,9 +170,7 @@ TEST(CommonTemplate, generate_rand_fp8) {
   // As the maker of random tensors makes one: drawn as halves, converted, then in the memory that the strides ask for.
   Tensor halves = randn({2, 3}, kFloat16);
   for (Dtype dtype : {kFloat8E4M3FN, kFloat8E5M2}) {
-    auto made = [dtype](Tensor x) {
-      return empty_strided({2, 3}, {3, 1}, TensorOptions(dtype)).copy_(x.to(dtype));
-    };
+    auto made = [dtype](Tensor x) { return empty_strided({2, 3}, {3, 1}, TensorOptions(dtype)).copy_(x.to(dtype)); };
     Tensor result = made(halves), compiled = compile(made)(halves);
     EXPECT_EQ(result.dtype(), dtype);
     EXPECT_EQ(result.strides()[0], 3);

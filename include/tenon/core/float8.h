@@ -2,9 +2,9 @@
 //
 // `Float8E4M3FN` has four bits of exponent, three of mantissa, no infinities, and one NaN of each sign: its largest
 // number is 448, and what is more becomes that, infinity too. `Float8E5M2` is the upper byte of an IEEE binary16, with
-// infinities; its largest number is 57344. They are storage only: nothing is computed with them, and operators that do more than
-// move or convert elements refuse them. Conversions round to nearest even, once, from double as from float, and keep
-// signs and subnormals; a NaN becomes the one that PyTorch gives, 0x7F with the sign.
+// infinities; its largest number is 57344. They are storage only: nothing is computed with them, and operators that do
+// more than move or convert elements refuse them. Conversions round to nearest even, once, from double as from float,
+// and keep signs and subnormals; a NaN becomes the one that PyTorch gives, 0x7F with the sign.
 #pragma once
 
 #include <tenon/core/half.h>

@@ -43,10 +43,10 @@
 //   it that another has written. A load may have a condition, a Bool: where it does not hold nothing is read, whatever
 //   the index, and the value is 0.
 // * Arithmetic is that of the dtype: integers wrap (division and remainder by zero yield 0, INT_MIN / -1 yields
-//   INT_MIN); floats follow IEEE, round to nearest even, never contracted; narrow floats (halves and floats of 8 bits) never
-//   appear in arithmetic: a load from such a buffer widens to f32 and a store rounds; `Cast` to a narrow dtype rounds
-//   and keeps f32 as the value's type (`rounded` names the narrow one); it rounds once from f64, and integers go through
-//   f32. Bool values are 0 or 1.
+//   INT_MIN); floats follow IEEE, round to nearest even, never contracted; narrow floats (halves and floats of 8 bits)
+//   never appear in arithmetic: a load from such a buffer widens to f32 and a store rounds; `Cast` to a narrow dtype
+//   rounds and keeps f32 as the value's type (`rounded` names the narrow one); it rounds once from f64, and integers go
+//   through f32. Bool values are 0 or 1.
 //   uint8 is unsigned in comparisons, division and casts.
 // * `Cast` float → integer truncates towards zero; NaN gives 0 and values out of range saturate, then wrap for
 //   dtypes narrower than 32 bits as PyTorch's x86 builds do (via int32); to bool: != 0.

@@ -173,19 +173,23 @@ enum class Kind : uint8_t { Pointwise, Reduction, Element, View, Composite, Opaq
 // the arguments that are named here.
 enum class Role : uint8_t {
   None,
-  Add, Subtract,         // (self, other, alpha)
-  Multiply, Divide,      // (self, other); not the ways of dividing that round
-  Negate,                // (self)
-  Convert,               // (self): to another dtype
-  Copy,                  // (self, src): the elements of `src`
-  Zeros, Ones,           // that number in every element
-  Full,                  // (size, fill_value)
-  Clone,                 // (self)
-  Reshape, Expand,       // (self, size)
-  Permute,               // (self, dims)
-  Product,               // (self, mat2): of matrices, or of batches of them
-  AddedProduct,          // (self, mat1, mat2, beta, alpha): the same, and `self`
-  Convolution,           // (input, weight, bias, …)
+  Add,           // (self, other, alpha)
+  Subtract,      // (self, other, alpha)
+  Multiply,      // (self, other)
+  Divide,        // (self, other); not the ways of dividing that round
+  Negate,        // (self)
+  Convert,       // (self): to another dtype
+  Copy,          // (self, src): the elements of `src`
+  Zeros,         // 0 in every element
+  Ones,          // 1 in every element
+  Full,          // (size, fill_value)
+  Clone,         // (self)
+  Reshape,       // (self, size)
+  Expand,        // (self, size)
+  Permute,       // (self, dims)
+  Product,       // (self, mat2): of matrices, or of batches of them
+  AddedProduct,  // (self, mat1, mat2, beta, alpha): the same, and `self`
+  Convolution,   // (input, weight, bias, …)
 };
 
 // What somebody made of a row when first asked, kept with it for good. A copy of the row begins anew.

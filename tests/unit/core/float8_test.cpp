@@ -1,4 +1,4 @@
-#include <tenon/core/float8.h>
+#include <tenon/core/tensor_fwd.h>
 #include <tenon/tenon.h>
 
 #include <gtest/gtest.h>

@@ -251,9 +251,9 @@ TEST(SaveCompiled, guards_that_bound_a_size_are_in_the_file) {
   expect_same(images, loaded, randn({3, 4, 5, 7}));
   EXPECT_THAT(error_of([&] { loaded(randn({2, 5, 8, 6})); }), HasSubstr("was not compiled for such a call"));
 
-  auto short_rows = compile(
-      [](Tensor a) { return a.size(0) > 3 && a.size(0) <= 10 && a.size(1) % 2 == 0 ? a.sum(0) : a * 2; },
-      {.dynamic = Dynamic::On});
+  auto short_rows =
+      compile([](Tensor a) { return a.size(0) > 3 && a.size(0) <= 10 && a.size(1) % 2 == 0 ? a.sum(0) : a * 2; },
+              {.dynamic = Dynamic::On});
   short_rows(ones({5, 4}));
   auto rows = through_file<Tensor(Tensor)>(short_rows);
   for (int64_t count : {4, 10}) expect_same(short_rows, rows, randn({count, 6}));
