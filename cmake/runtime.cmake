@@ -42,6 +42,8 @@ add_library(tenon_runtime_static STATIC ${object})
 set_target_properties(tenon_runtime_static PROPERTIES
   LINKER_LANGUAGE CXX OUTPUT_NAME tenon_runtime ARCHIVE_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}
   EXPORT_NAME runtime_static)
+# What registers no kernel and is called by nobody names functions of the compiler, which are not there.
+target_link_options(tenon_runtime_static INTERFACE -Wl,--gc-sections)
 target_link_libraries(tenon_runtime_static INTERFACE fmt::fmt dnnl gomp Threads::Threads ${CMAKE_DL_LIBS})
 
 foreach(kind "" _static)

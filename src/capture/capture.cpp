@@ -235,11 +235,15 @@ class Capture::Run {
     segment->guards.set_aliases(std::move(piece.aliases));
     if (segment->returns()) segment->guards.end_here();
     bool shared = false;
+    const sym::ExprPool& pool = session_->env()->pool();
+    const int32_t captured_symbols = pool.symbol_count();
     {
       // The casts are nodes of the graph.
       dispatch::ExcludeKeys cast_already(KeySet{DispatchKey::Autocast});
       shared = compile(*segment, piece);
     }
+    for (int32_t id = captured_symbols; id < pool.symbol_count(); ++id)
+      segment->compiled_symbols.push_back(pool.symbol(id).is_real());
     // Compiling may have asked more of the sizes.
     segment->guards.set_sizes(*session_, from_);
     bool writes = std::find(piece.written.begin(), piece.written.end(), true) != piece.written.end();
@@ -255,6 +259,18 @@ class Capture::Run {
     return segment->returns() ? 0 : static_cast<size_t>(segment->end_registers.load(std::memory_order_relaxed));
   }
 
+  // Unbacked symbols that no node of the graph binds: what compiling made, and does not make again.
+  void make_symbols(const std::vector<bool>& is_real) {
+    sym::ShapeEnv& env = *session_->env();
+    for (bool real : is_real) {
+      if (real)
+        (void)env.create_unbacked_real();
+      else
+        (void)env.create_unbacked();
+    }
+    if (!is_real.empty()) (void)env.take_fresh();
+  }
+
   // Known already: the function must do what it did. The frame holds what came of it.
   size_t follow(const Segment& known, const Piece& piece, const std::string& captured) {
     if (captured != known.captured || piece.end.index() != known.end.index()) {
@@ -262,6 +278,7 @@ class Capture::Run {
       fail("[compile] {}the function no longer does what was captured:\n  captured: {}\n  now:      {}\n  {}",
            verify_ ? "TENON_VERIFY_CAPTURE: " : "", before, now, kAdvice);
     }
+    make_symbols(known.compiled_symbols);
     from_ = session_->progress();
     choices_ = session_->choices.size();
     parent_ = path_[depth_++];

@@ -96,13 +96,16 @@ struct Segment {
   bool takes_all_inputs = false;  // they are the frame's inputs, in order
   aot::Compiled compiled;
   std::shared_ptr<const graph::Graph> passed_on =
-      nullptr;                                          // a graph that computes nothing, which `compiled` stands for
-  std::shared_ptr<freezing::Frozen> frozen;             // what `compiled` runs, if parameters are its constants
-  std::string not_frozen;                               // why not, if that was asked for
-  std::string captured;                                 // the graph as text
-  std::string why;                                      // of a break: what ended the segment
-  size_t register_count = 0;                            // the graph's first outputs
-  size_t tensor_count = 0;                              // those behind them: what the end works on
+      nullptr;                               // a graph that computes nothing, which `compiled` stands for
+  std::shared_ptr<freezing::Frozen> frozen;  // what `compiled` runs, if parameters are its constants
+  std::string not_frozen;                    // why not, if that was asked for
+  std::string captured;                      // the graph as text
+  std::string why;                           // of a break: what ended the segment
+  size_t register_count = 0;                 // the graph's first outputs
+  size_t tensor_count = 0;                   // those behind them: what the end works on
+  // The unbacked symbols that compiling made, in order: whether they are real. Whoever follows the segment makes them
+  // too, so that the symbols behind it are the same.
+  std::vector<bool> compiled_symbols;
   std::vector<int32_t> bound;                           // unbacked symbols: the graph's last outputs
   CallSite site;                                        // of a break: the line of the user's program
   std::optional<EarlyBreak> early;                      // what it ends with

@@ -41,6 +41,35 @@ def run_loop(body, operands, reverse):
     return [carry, torch.stack(kept)]
 
 
+def with_all(like, operands):
+    for each in operands:
+        like = like + each.to(like.dtype).sum() * 0.0625
+    return like
+
+
+def run_branch(body, operands, otherwise):
+    """A cond: the branch that is taken."""
+    first = operands[0]
+    if (operands[1].to(torch.float64).sum() > 0).item() == otherwise:
+        return [with_all(first * 2, operands), with_all(first.sum(), operands)]
+    made = body(*operands)
+    carried = first * 0.5 + made[0].to(first.dtype).sum() * 0.125
+    return [with_all(carried, operands), with_all(made[1].to(first.dtype).sum(), operands)]
+
+
+def run_while(body, operands, _):
+    """A while_loop, written out."""
+    limit = (operands[1] != 0).sum().remainder(3) + 1
+    steps, carry = torch.zeros([], dtype=torch.int64), operands[0]
+    while (steps < limit).item():
+        made = body(carry, operands[1], operands[2])
+        carry = carry * 0.5
+        for each in made:
+            carry = carry + each.to(carry.dtype).sum() * 0.125
+        steps, carry = steps + 1, with_all(carry, operands[1:])
+    return [carry, steps]
+
+
 def flat(x):
     return x.to(torch.float64).flatten()[:x.shape[0]]
 
@@ -48,6 +77,7 @@ def flat(x):
 # The names that texts of the table use, where PyTorch's function is called otherwise.
 NAMES = dict(
     torch=torch, nan=float("nan"), inf=float("inf"), hook=hook, gradients_of=gradients_of, run_loop=run_loop,
+    run_branch=run_branch, run_while=run_while,
     rate=lambda: rate_now[0],
     slice=lambda x, dim=0, start=None, end=None, step=1: aten.slice(x, dim, start, end, step),
     squeeze=lambda x, *dim: x.squeeze(*dim), select=torch.select, flatten=lambda x, *d: x.flatten(*d),

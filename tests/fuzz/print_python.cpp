@@ -111,14 +111,18 @@ void print_block(const Program& program, const std::vector<Statement>& block, co
       case Kind::Formula: fail("[fuzz] a Function of ours has no peer");
       case Kind::Custom: fail("[fuzz] a custom operator has no peer");
       case Kind::Loop:
+      case Kind::Branch:
+      case Kind::While: {
+        const char* runs = statement.kind == Kind::Loop     ? "run_loop"
+                           : statement.kind == Kind::Branch ? "run_branch"
+                                                            : "run_while";
         line(fmt::format("def body{}({}):", statement.parameters[0], names(statement.parameters)));
         print_block(program, statement.body, indent + "  ", text);
         line(fmt::format("  return [{}]", names(statement.returns)));
-        line(fmt::format("{} = run_loop(body{}, [{}], {})", results, statement.parameters[0], names(statement.operands),
+        line(fmt::format("{} = {}(body{}, [{}], {})", results, runs, statement.parameters[0], names(statement.operands),
                          boolean(statement.n != 0)));
         break;
-      case Kind::Branch: fail("[fuzz] a cond has no peer");
-      case Kind::While: fail("[fuzz] a while_loop has no peer");
+      }
       case Kind::Inner:
         line(fmt::format("def inner{}({}):", statement.parameters[0], names(statement.parameters)));
         print_block(program, statement.body, indent + "  ", text);

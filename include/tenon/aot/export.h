@@ -23,6 +23,10 @@ GraphFunction interpreted(const graph::Graph& graph);
 //   Tensor one = aot::scheduled(graph)(inputs, {})[0].tensor();
 GraphFunction scheduled(const graph::Graph& graph);
 // The same, with operands of matrix products padded where that pays (`schedule::should_pad`).
+//
+//   graph::Graph graph = trace([](Tensor a) { return mm(a, a); }, Tracing::Fake, ones({65, 65}));
+//   std::vector<Tensor> inputs = {ones({65, 65})};
+//   Tensor product = aot::scheduled_with_padding(graph)(inputs, {})[0].tensor();
 GraphFunction scheduled_with_padding(const graph::Graph& graph);
 
 // Of the inputs those require grad whose metadata do, with the grad mode of this thread.

@@ -242,7 +242,7 @@ TEST(AuthorFormulas, do_not_read_what_was_kept_from_a_capture) {
   });
   (void)error_of([&] { keeps(ones({2})); });
   ASSERT_TRUE(kept().defined() && kept().is_fake());
-  for (const char* backend : testing::kBackends) {
+  for (const char* backend : {"aot_eager", "inductor"}) {  // "eager" runs the formula when backward runs
     auto f = compile([](Tensor x) { return ReadsKept::apply(x * 2); }, {.fullgraph = true, .backend = backend});
     EXPECT_THAT(error_of([&] { f(ones({2}).set_requires_grad()); }),
                 HasSubstr("a tensor float32[2] of another capture was used"))

@@ -280,6 +280,30 @@ TEST(WhileLoop, WhatCannotBeABodyIsRunStepByStep) {
   check(written, "it writes to a tensor from outside, float32[3]");
 }
 
+// Compiling the loop inside, for its gradients, makes a symbol: calls that go another way behind it count as the first
+// one did.
+TEST(WhileLoop, InLoopsWrittenOutThatTakeOtherNumbersOfSteps) {
+  auto run = [](const Tensor& x, const Tensor& limit) {
+    auto inside = [](const Tensor& from) {
+      return while_loop([](const Tensor& now) { return now.sum() < 3; }, [](const Tensor& now) { return now * 2; },
+                        from);
+    };
+    auto step = [&](const Pair& now) { return Pair(now.first + 1, inside(now.second) * 0.4); };
+    auto goes_on = [&](const Pair& now) { return now.first < limit; };
+    return std::vector<Tensor>{while_loop(goes_on, step, Pair(zeros({}, kInt64), x)).second};
+  };
+  for (const char* backend : kBackends) {
+    auto compiled = compile(run, {.backend = backend});
+    for (int64_t limit : {1, 2, 4, 1, 3}) {
+      const Tensor x = leaf({2}, 3), leaves[] = {x};
+      Made eager = with_gradients([&] { return run(x, tensor(limit)); }, leaves);
+      Made made = with_gradients([&] { return compiled(x, tensor(limit)); }, leaves);
+      EXPECT_TRUE(same_bits(made.results[0], eager.results[0])) << backend << ' ' << limit;
+      EXPECT_LT(difference(made.gradients[0], eager.gradients[0]), 1e-12) << backend << ' ' << limit;
+    }
+  }
+}
+
 TEST(WhileLoop, SaysWhatIsWrong) {
   Tensor x = ones({2});
   auto always = [](const Tensor& now) { return now.sum() > -1; };

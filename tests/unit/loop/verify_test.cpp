@@ -252,13 +252,13 @@ TEST(Verify, AccessDtypes) {
   expect_broken(s.kernel, "access dtypes", "expected float64 for a buffer of float64, got float32");
 }
 
-TEST(Verify, NoHalvesInArithmetic) {
+TEST(Verify, NoNarrowFloatsInArithmetic) {
   Sample s = make_sample();
   s.find(s.sum->body, OpCode::Load)->dtype = kFloat16;
-  expect_broken(s.kernel, "no halves in arithmetic", "the value is float16");
+  expect_broken(s.kernel, "no narrow floats in arithmetic", "the value is float16");
   Sample t = make_sample();
   t.kernel.scalars[0].dtype = kBFloat16;
-  expect_broken(t.kernel, "no halves in arithmetic", "the scalar is bfloat16");
+  expect_broken(t.kernel, "no narrow floats in arithmetic", "the scalar is bfloat16");
 }
 
 TEST(Verify, RoundingCasts) {
