@@ -256,6 +256,11 @@ std::vector<Tensor> BranchBody::walk_back(const Wanted& wanted, const BranchBack
   return given;
 }
 
+void BranchBody::prepare_gradient(const std::vector<bool>& wanted, const SymInts& numbers) {
+  (void)differentiated({wanted, false}, numbers);
+  for (const std::shared_ptr<Body>& branch : branches_) (void)reach_of(*branch, wanted, numbers);
+}
+
 std::vector<Tensor> BranchBody::run_recorded(const dispatch::Call& called) {
   const BranchCall call(called);
   auto run = [&](const dispatch::Operator& op, const SymInts& numbers) {

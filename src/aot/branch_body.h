@@ -50,9 +50,7 @@ class BranchBody final : public BodyOperator, public std::enable_shared_from_thi
   BranchBody(std::vector<graph::Graph> graphs, std::vector<bool> needs_grad, std::string name);
 
   // As of a loop.
-  std::shared_ptr<BranchBack> gradient(const std::vector<bool>& wanted, const SymInts& numbers) {
-    return differentiated({wanted, false}, numbers);
-  }
+  void prepare_gradient(const std::vector<bool>& wanted, const SymInts& numbers);
 
   std::vector<Tensor> shapes(const dispatch::Call& call) const override;
   std::vector<Tensor> run_recorded(const dispatch::Call& call) override;

@@ -70,6 +70,11 @@ class LoopBody final : public BodyOperator, public std::enable_shared_from_this<
   std::shared_ptr<LoopBack> gradient(const std::vector<bool>& wanted, const SymInts& numbers) {
     return differentiated({wanted, false}, numbers);
   }
+  // Finds out now all that a walk back may ask, and what stands against it: an Error.
+  void prepare_gradient(const std::vector<bool>& wanted, const SymInts& numbers) {
+    (void)gradient(wanted, numbers);
+    (void)reached(wanted, {}, numbers);
+  }
   // Gives the results of a loop their history. `kept`: what its forward stacked. Without parts, nobody walks back.
   void record(const char* name, const LoopCall& call, std::shared_ptr<LoopBack> parts, std::vector<Tensor> kept,
               std::vector<Tensor>& results);

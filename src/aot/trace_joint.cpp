@@ -336,20 +336,22 @@ class JointTracer {
   // Results of the function's own that nobody writes to. (Of others, gradients have the history of what they were
   // computed from.)
   void find_junctions(const std::vector<dispatch::Value>& results) {
-    std::vector<int32_t> made_by(captured_.values.size(), -1);
-    for (size_t at = 0; at < captured_.nodes.size(); ++at)
-      for (graph::ValueId id : captured_.nodes[at].outputs) made_by[static_cast<size_t>(id)] = static_cast<int32_t>(at);
+    // In the order in which they are met, results of one node too.
+    std::vector<int32_t> made_as(captured_.values.size(), -1);
+    int32_t made = 0;
+    for (const graph::Node& node : captured_.nodes)
+      for (graph::ValueId id : node.outputs) made_as[static_cast<size_t>(id)] = made++;
     for (size_t nr = 0; nr < joint_.tangents.size(); ++nr) {
       auto output = static_cast<size_t>(joint_.tangents[nr]);
       const FunctionalSlot& slot = *functional_slot(forward_[output]);
       if (output < joint_.mutated.size() || slot.links > 0 || slot.storage->generation > 0) continue;
       if (joint_.behind[nr].empty() && !joint_.outputs_kept[output]) continue;
       if (graph::ValueId id = result_with(static_cast<int32_t>(output), results);
-          id != graph::kNoValue && made_by[static_cast<size_t>(id)] >= 0)
+          id != graph::kNoValue && made_as[static_cast<size_t>(id)] >= 0)
         joint_.junctions.push_back({id, static_cast<int32_t>(nr)});
     }
-    std::stable_sort(joint_.junctions.begin(), joint_.junctions.end(), [&](const Junction& a, const Junction& b) {
-      return made_by[static_cast<size_t>(a.value)] < made_by[static_cast<size_t>(b.value)];
+    std::sort(joint_.junctions.begin(), joint_.junctions.end(), [&](const Junction& a, const Junction& b) {
+      return made_as[static_cast<size_t>(a.value)] < made_as[static_cast<size_t>(b.value)];
     });
   }
 

@@ -36,8 +36,11 @@ class WhileBody final : public BodyOperator, public std::enable_shared_from_this
  public:
   WhileBody(std::vector<graph::Graph> graphs, size_t carried, std::vector<bool> needs_grad, std::string name);
 
-  // Finds out now what the loop back is, as of a scan. By argument: whether its gradient is wanted.
-  void prepare_gradient(const std::vector<bool>& wanted, const SymInts& numbers) { (void)forward(wanted, numbers); }
+  // As of a scan. By argument: whether its gradient is wanted.
+  void prepare_gradient(const std::vector<bool>& wanted, const SymInts& numbers) {
+    (void)forward(wanted, numbers);
+    steps().body->prepare_gradient(wanted, chosen(numbers, steps().symbols));
+  }
   // By argument, what is carried first.
   std::vector<bool> wanted(std::span<const Tensor> arguments) { return steps().body->wanted(arguments); }
 

@@ -1,6 +1,5 @@
 // A branch in a capture: both ways are recorded, cut out of the graph, and become one operator.
 #include "aot/branch_body.h"
-#include "autograd/author_formula.h"
 #include "core/memory_order.h"
 #include "excerpts.h"
 
@@ -116,20 +115,15 @@ class CondCapture {
     return true;
   }
 
-  // Whether there is a way back: the backward of an author's function that a branch calls may be one that cannot be
-  // traced.
+  // Whether there is a way back, or none is needed.
   bool can_go_back(const aot::BranchOperator& made, std::span<const Tensor> captured, const SymInts& numbers) {
     if (!autograd::grad_enabled()) return true;
     std::vector<bool> wanted;
     for (const Tensor& tensor : captured) wanted.push_back(tensor.is_floating_point() && tensor.requires_grad());
     if (std::find(wanted.begin(), wanted.end(), true) == wanted.end()) return true;
-    try {
-      (void)made.body->gradient(wanted, numbers);
-    } catch (const autograd::NotTraceable& error) {
-      why_ = error.what();
-      return false;
-    }
-    return true;
+    std::optional<std::string> why = why_no_way_back([&] { made.body->prepare_gradient(wanted, numbers); });
+    if (why) why_ = *why;
+    return !why;
   }
 
   Session& session_;

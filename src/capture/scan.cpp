@@ -1,6 +1,5 @@
 // A loop in a capture: its body is recorded once, cut out of the graph, and becomes an operator of its own.
 #include "aot/loop_body.h"
-#include "autograd/author_formula.h"
 #include "core/memory_order.h"
 #include "excerpts.h"
 
@@ -123,7 +122,7 @@ class ScanCapture {
     return aot::LoopCall(carry_, xs_, excerpt.captured, std::move(numbers), loop_.steps, loop_.reverse).run(*made->op);
   }
 
-  // Why there is no loop back: the backward of an author's function that the body calls cannot be traced.
+  // Why there is no loop back; nothing if there is one, or none is needed.
   std::optional<std::string> why_not_back(const aot::LoopOperator& made, std::span<const Tensor> captured,
                                           const SymInts& numbers) const {
     if (!autograd::grad_enabled()) return std::nullopt;
@@ -132,12 +131,7 @@ class ScanCapture {
     for (const std::span<const Tensor> list : {std::span<const Tensor>(xs_), captured})
       for (const Tensor& tensor : list) wanted.push_back(tensor.is_floating_point() && tensor.requires_grad());
     if (std::find(wanted.begin(), wanted.end(), true) == wanted.end()) return std::nullopt;
-    try {
-      (void)made.body->gradient(wanted, numbers);
-    } catch (const autograd::NotTraceable& error) {
-      return error.what();
-    }
-    return std::nullopt;
+    return why_no_way_back([&] { made.body->prepare_gradient(wanted, numbers); });
   }
 
   Session& session_;

@@ -1,6 +1,5 @@
 // A loop whose number of steps data tells, in a capture: its condition and its body become one operator.
 #include "aot/while_body.h"
-#include "autograd/author_formula.h"
 #include "core/memory_order.h"
 #include "excerpts.h"
 
@@ -96,21 +95,16 @@ class WhileCapture {
     return aot::WhileCall(carry_, captured, numbers).run(*made->op);
   }
 
-  // Whether there is a loop back: the backward of an author's function that the body calls may be one that cannot be
-  // traced.
+  // Whether there is a loop back, or none is needed.
   bool can_go_back(const aot::WhileOperator& made, std::span<const Tensor> captured, const SymInts& numbers) {
     if (!autograd::grad_enabled()) return true;
     std::vector<Tensor> arguments = carry_;
     arguments.insert(arguments.end(), captured.begin(), captured.end());
     const std::vector<bool> wanted = made.body->wanted(arguments);
     if (std::find(wanted.begin(), wanted.end(), true) == wanted.end()) return true;
-    try {
-      made.body->prepare_gradient(wanted, numbers);
-    } catch (const autograd::NotTraceable& error) {
-      why_ = error.what();
-      return false;
-    }
-    return true;
+    std::optional<std::string> why = why_no_way_back([&] { made.body->prepare_gradient(wanted, numbers); });
+    if (why) why_ = *why;
+    return !why;
   }
 
   Session& session_;

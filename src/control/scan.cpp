@@ -2,6 +2,7 @@
 
 #include <tenon/autograd/grad_mode.h>
 #include <tenon/control/scan.h>
+#include <tenon/dispatch/call.h>
 #include <tenon/fake/fake.h>
 #include <tenon/generated/ops.h>
 
@@ -16,6 +17,8 @@ std::atomic<ScanCapturer> capture_scan{nullptr};
 std::vector<Tensor> keep_nothing(const ScanLoop& loop, ScanBody body) {
   NoGrad off;
   fake::FakeMode fakes;
+  // What the body writes to outside of it stays as it is: its version too.
+  dispatch::ExcludeKeys no_versions(KeySet{DispatchKey::ADInplaceOrView});
   std::vector<Tensor> carry, x, kept;
   for (const Tensor& tensor : loop.carry) carry.push_back(fake::like(tensor));
   for (const Tensor& tensor : loop.xs)

@@ -84,6 +84,9 @@ void Machine::run(const Statement& statement, std::vector<Tensor>& values) {
       // Eager goes first, and leaves out what is undefined.
       if (plain_) check_write(operation, operand(0), operand(statement.operands.size() - 1));
       Tensor result = operation.run(operand(0), operand(statement.operands.size() - 1), statement.n);
+      if (program_.nudged && (operation.traits & (kMath | kInplace)) == kMath && result.defined() &&
+          result.is_floating_point())
+        result = nudged(result);
       bool widens = program_.widened && result.defined() && is_half(result.dtype());
       set(0, widens ? result.to(kFloat64) : std::move(result));
       break;

@@ -70,6 +70,15 @@ def run_while(body, operands, _):
     return [carry, steps]
 
 
+def written(x):
+    """What is written to. PyTorch takes a view whose base got a history since for a leaf, until somebody asks it."""
+    try:
+        x.grad_fn
+    except RuntimeError:
+        pass
+    return x
+
+
 def flat(x):
     return x.to(torch.float64).flatten()[:x.shape[0]]
 
@@ -94,9 +103,9 @@ NAMES = dict(
     positives=lambda x: (flat(x) > 0.1).sum().item(),
     positive_rows=lambda x: torch.nonzero(flat(x) > 0.1).squeeze(1),
     piece=lambda pieces, at: pieces[at], first_number=lambda x: x.to(torch.float64).flatten()[:1].amax(),
-    add_=lambda x, y: x.add_(y), mul_=lambda x, y: x.mul_(y), copy_=lambda x, y: x.copy_(y),
-    fill_=lambda x, y: x.fill_(y),
-    zero_=lambda x: x.zero_(), sin_=lambda x: x.sin_(), relu_=lambda x: x.relu_(), constant_pad_nd=aten.constant_pad_nd,
+    add_=lambda x, y: written(x).add_(y), mul_=lambda x, y: written(x).mul_(y), zero_=lambda x: written(x).zero_(),
+    copy_=lambda x, y: written(x).copy_(y), fill_=lambda x, y: written(x).fill_(y), sin_=lambda x: written(x).sin_(),
+    relu_=lambda x: written(x).relu_(), constant_pad_nd=aten.constant_pad_nd,
     int=int, float=float)
 for name in ("sin cos tanh sigmoid erf relu abs exp log sqrt rsqrt sign reciprocal logical_not isnan pow full_like "
              "maximum minimum where logical_and transpose unsqueeze reshape cat masked_select nonzero amax amin "

@@ -21,6 +21,12 @@ Ints base_sizes(const Base& base, size_t sizes) {
   return shape;
 }
 
+Tensor nudged(const Tensor& tensor) {
+  const Dtype dtype = tensor.dtype();
+  const int mantissa = dtype == kFloat64 ? 52 : dtype == kFloat32 ? 23 : dtype == kFloat16 ? 10 : 7;
+  return tensor * (1 + std::ldexp(1.0, -mantissa));
+}
+
 Tensor make_base(const Program& program, size_t base, size_t call) {
   const Base& row = program.bases[base];
   const Call& now = program.calls[call];
@@ -33,6 +39,7 @@ Tensor make_base(const Program& program, size_t base, size_t call) {
   };
   Tensor made = with(row.dtype);
   if (program.widened && is_floating(row.dtype)) made = with(kFloat64).copy_(made);
+  if (program.nudged && is_floating(row.dtype)) made.copy_(nudged(made));
   if (now.contents == Contents::Ordinary) return made;
   // All of the memory, whatever the strides.
   int64_t count = made.storage_offset() + core::reach(made.sizes(), made.strides());

@@ -23,6 +23,8 @@ void prepare(World& world, const Program& program, size_t call);
 
 // A base's sizes in a call, and the tensor with its contents.
 Ints base_sizes(const Base& base, size_t sizes);
+// With each real off by one in the last place.
+Tensor nudged(const Tensor& tensor);
 Tensor make_base(const Program& program, size_t base, size_t call);
 
 constexpr double kRates[] = {0.5, 0.25, 2.0};

@@ -1,5 +1,6 @@
 // Loops over steps: eager is the plain loop; compiled is one operator, whatever its number of steps.
 #include <tenon/compiled_autograd/enable.h>
+#include <tenon/library/custom_op.h>
 
 #include "unit/control/loops.h"
 
@@ -428,6 +429,63 @@ TEST(Scan, WalksThatAreCaptured) {
     roots = {compiled(h, xs)};
     std::vector<Tensor> made = autograd::grad(roots, wanted);
     for (size_t at = 0; at < 3; ++at) EXPECT_LT(difference(made[at], eager[at]), 1e-13) << steps;
+  }
+}
+
+// Without steps a body is asked for sizes alone: what it writes to outside keeps its values, and its version.
+TEST(Scan, WithoutStepsNothingOutsideIsWritten) {
+  Tensor outside = ones({3});
+  auto run = [&](const Tensor& xs) {
+    return scan(
+               [&](const Tensor& carry, const Tensor& x) {
+                 outside.add_(1);
+                 return std::pair(carry + x, outside * 2);
+               },
+               zeros({}), xs)
+        .second;
+  };
+  const uint32_t version = outside.version();
+  EXPECT_EQ(run(zeros({0})).sizes()[0], 0);
+  EXPECT_EQ(outside.version(), version);
+  EXPECT_TRUE(same_bits(outside, ones({3})));
+  EXPECT_EQ(run(zeros({2})).sizes()[0], 2);
+  EXPECT_TRUE(same_bits(outside, full({3}, 3.0)));
+}
+
+// What eager would refuse only if a gradient came there (a value that backward needs was written to, an operator has no
+// backward) does not keep a loop from being captured with what stands around it.
+TEST(Scan, WhatCannotBeDifferentiatedIsWrittenOut) {
+  auto op = custom_op("scan_test::no_formula", [](const Tensor& x) { return x * 2; });
+  op.register_fake([](const Tensor& x) { return empty_like(x); });
+  auto inner = [&](const Tensor& carry, const Tensor& shared) {
+    return scan([&](const Tensor& now, const Tensor&) { return std::pair(now + relu_(shared).sum(), now); }, carry,
+                zeros({2}))
+        .first;
+  };
+  auto writes = [&](const Tensor& x) {
+    return scan([&](const Tensor& carry,
+                    const Tensor& each) { return std::pair(carry + inner(each.sum(), each * carry).sum(), each * 3); },
+                x.sum(), x)
+        .second;
+  };
+  auto calls = [&](const Tensor& x) {
+    return scan([&](const Tensor& carry, const Tensor& each) { return std::pair(carry + op(each).sum(), each * 3); },
+                x.sum(), x)
+        .second;
+  };
+  for (const char* backend : kBackends) {
+    auto check = [&](const auto& function) {
+      const Tensor x = leaf({3, 2}, 4), leaves[] = {x};
+      auto compiled = compile(function, {.backend = backend});
+      Made eager = with_gradients([&] { return std::vector<Tensor>{function(x)}; }, leaves);
+      for (int call = 0; call < 2; ++call) {
+        Made made = with_gradients([&] { return std::vector<Tensor>{compiled(x)}; }, leaves);
+        EXPECT_TRUE(same_bits(made.results[0], eager.results[0])) << backend;
+        EXPECT_LT(difference(made.gradients[0], eager.gradients[0]), 1e-12) << backend;
+      }
+    };
+    check(writes);
+    check(calls);
   }
 }
 
