@@ -12,6 +12,7 @@
 #include <tenon/runtime/body.h>
 #include <tenon/support/function_ref.h>
 
+#include <algorithm>
 #include <map>
 
 namespace tenon::aot {
@@ -28,6 +29,11 @@ class Body final : public runtime::Body {
   const Tensor& result(size_t at) const { return results_[at]; }
   size_t input_count() const { return graph_.inputs.size(); }
   size_t result_count() const { return results_.size(); }
+  // Whether it changes what it made in place.
+  bool writes() const {
+    return std::any_of(graph_.nodes.begin(), graph_.nodes.end(),
+                       [](const graph::Node& node) { return node.op->schema().is_mutable(); });
+  }
 
   runtime::BodyPlanRef find(std::span<const int64_t> numbers) override;
   std::vector<runtime::BodyPlanRef> plans() const override { return compiled_.all(); }

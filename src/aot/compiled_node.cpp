@@ -218,7 +218,18 @@ std::vector<Tensor> CompiledNode::run_differentiated(const std::vector<Tensor>& 
                                                      bool history) const {
   std::shared_ptr<State> next = state_->differentiated(level, history, symbols_);
   std::vector<Tensor> inputs;
-  for (size_t at = 0; at < primals_.size(); ++at) inputs.push_back(next->reads[at] ? unpack(primals_[at]) : Tensor());
+  for (size_t at = 0; at < primals_.size(); ++at) {
+    inputs.push_back(next->reads[at] ? unpack(primals_[at]) : Tensor());
+    // What the gradient does not depend on was not kept. A body that is recorded with its history may take it all the
+    // same, to write over what it makes of it.
+    if (next->reads[at] && !inputs.back().defined()) {
+      const Tensor& meta = state_->program.captured.meta(state_->program.captured.inputs[at]);
+      const Ints sizes = evaluate(meta.sym_sizes(), symbols_);
+      inputs.back() =
+          core::allocate(sizes.span(), core::contiguous_strides(sizes.span()).span(), meta.dtype(), meta.device());
+      inputs.back().zero_();
+    }
+  }
   for (size_t at = 0; at < junctions_.size(); ++at)
     if (level.junctions[at])
       inputs.push_back(junctions_[at].unpack(name(), [&] {

@@ -74,6 +74,8 @@ class LoopBody final : public BodyOperator, public std::enable_shared_from_this<
   void prepare_gradient(const std::vector<bool>& wanted, const SymInts& numbers) {
     (void)gradient(wanted, numbers);
     (void)reached(wanted, {}, numbers);
+    // A step that is recorded with its history may need what it has written over.
+    if (body_->writes()) (void)differentiated({wanted, true}, numbers);
   }
   // Gives the results of a loop their history. `kept`: what its forward stacked. Without parts, nobody walks back.
   void record(const char* name, const LoopCall& call, std::shared_ptr<LoopBack> parts, std::vector<Tensor> kept,

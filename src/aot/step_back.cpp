@@ -66,7 +66,8 @@ StepBack record_step_back(const Graph& body, const std::vector<bool>& wanted) {
     recorder.each_tensor([&](const Tensor& other, ValueId id) {
       if (other.is_same_storage(tensor) && lies_alike(other, tensor)) same = id;
     });
-    TENON_ASSERT(same != graph::kNoValue, "a tensor {} that the loop back does not know", tensor.description());
+    TENON_CHECK(same != graph::kNoValue, "backward needs a value {} as it was before it was written to",
+                tensor.description());
     return same;
   };
   fake::FakeMode fakes;

@@ -6,13 +6,24 @@ namespace tenon::core {
 
 std::vector<int64_t> memory_order(const Tensor& meta) {
   const SymInts strides = meta.sym_strides();
-  std::vector<int64_t> order(strides.size());
-  for (size_t dim = 0; dim < order.size(); ++dim) order[dim] = static_cast<int64_t>(dim);
+  std::vector<int64_t> order;  // innermost first
   auto hint = [&](int64_t dim) {
     const SymInt& stride = strides[static_cast<size_t>(dim)];
     return stride.is_symbolic() ? stride.env()->hint(stride.expr()).value_or(1) : stride.plain();
   };
-  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return hint(a) > hint(b); });
+  for (size_t dim = strides.size(); dim-- > 0;) {
+    // It goes below those of larger strides, past those of which nothing tells where they lie.
+    size_t place = order.size();
+    order.push_back(static_cast<int64_t>(dim));
+    for (size_t at = place; at-- > 0;) {
+      const int64_t mine = hint(order[place]), other = hint(order[at]);
+      if (mine == 0 || other == 0) continue;
+      if (other <= mine) break;
+      std::swap(order[place], order[at]);
+      place = at;
+    }
+  }
+  std::reverse(order.begin(), order.end());
   return order;
 }
 

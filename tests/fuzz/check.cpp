@@ -82,8 +82,8 @@ bool has_views(const Program& program) {
 // before what it views came to require grad cannot be written behind a break. A hook on a result from which another one
 // is computed is refused, and one on a view that is written afterwards may see the gradient of all that became of it.
 // Views of what became a leaf later do not always say that they require grad, nor do pieces of a view that was made
-// without grad. A second derivative is computed from the
-// arguments, and a first one from leaves that require grad: they may not be changed before.
+// without grad. A second derivative is computed from the arguments, and a first one from leaves that require grad: they
+// may not be changed before, nor may what loops and branches are given.
 bool is_documented(const Program& program, const Configuration& configuration, const Observation& got,
                    const Observation& expected, const std::string& difference) {
   auto says = [](const std::string& text, const char* words) { return text.find(words) != std::string::npos; };
@@ -99,6 +99,8 @@ bool is_documented(const Program& program, const Configuration& configuration, c
       (has(program, Kind::Scope) || has(program, Kind::GradMode)))
     return true;
   if (says(got.gradient_error, "before a derivative of its gradient is asked for")) return true;
+  for (const char* node : {"for ScanBackward0 it is", "for WhileBackward0 it is", "for CondBackward0 it is"})
+    if (says(got.gradient_error, node)) return true;
   if (says(got.gradient_error, "a leaf that requires grad and that a compiled function keeps")) return true;
   bool writes = writes_in_place(program) || !program.after.actions.empty();
   if (difference.rfind("hooks were called", 0) == 0 && writes) return true;
@@ -165,6 +167,9 @@ Finding check(const Program& program, const Configuration& configuration, const 
         is_not_needed(program, call, got))
       return {};
     if (finding && finding.text.rfind("gradient ", 0) == 0 && is_rounding(program, call, got, expected[call]))
+      return {};
+    if (finding && finding.text.find(": element ") != std::string::npos &&
+        agree_but_for_rounding(program, call, got, expected[call]))
       return {};
     if (!finding && call == 0 && configuration.whole && compiled.compile_count() == 0 &&
         expected[call].call_error.empty())
@@ -241,6 +246,37 @@ std::vector<Observation> run_eagerly(const Program& program) {
   for (size_t call = 0; call < program.calls.size(); ++call)
     seen.push_back(observe(program, world, call, [&](const std::vector<Tensor>& in) { return machine(in); }));
   return seen;
+}
+
+bool agree_but_for_rounding(const Program& program, size_t call, const Observation& ours, const Observation& theirs) {
+  Program off_by_one = program;
+  off_by_one.nudged = true;
+  const std::vector<Observation> all = run_eagerly(off_by_one);
+  if (call >= all.size()) return false;
+  const Observation& moved = all[call];
+  if (moved.call_error + moved.action_error + moved.gradient_error != "") return false;
+  autograd::NoGrad off;
+  auto near = [](const Tensor& mine, const Tensor& other, const Tensor& beside) {
+    if (mine.defined() != other.defined() || mine.defined() != beside.defined()) return false;
+    if (!mine.defined() || mine.numel().plain() == 0) return true;
+    if (!std::ranges::equal(mine.sizes(), other.sizes()) || !std::ranges::equal(mine.sizes(), beside.sizes()))
+      return false;
+    auto distance = [&](const Tensor& from) {
+      return (mine.to(kFloat64) - from.to(kFloat64)).abs().max().item<double>();
+    };
+    return distance(other) <= 16 * distance(beside);
+  };
+  auto all_near = [&](const auto& mine, const auto& other, const auto& beside, auto values_of) {
+    if (mine.size() != other.size() || mine.size() != beside.size()) return false;
+    for (size_t at = 0; at < mine.size(); ++at)
+      if (!near(values_of(mine[at]), values_of(other[at]), values_of(beside[at]))) return false;
+    return true;
+  };
+  auto of_seen = [](const Seen& one) { return one.values; };
+  auto itself = [](const Tensor& tensor) { return tensor; };
+  return all_near(ours.after_call, theirs.after_call, moved.after_call, of_seen) &&
+         all_near(ours.after_actions, theirs.after_actions, moved.after_actions, of_seen) &&
+         all_near(ours.gradients, theirs.gradients, moved.gradients, itself);
 }
 
 bool Program::exact() const { return !(traits_of(*this) & kInexact); }

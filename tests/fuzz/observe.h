@@ -41,6 +41,9 @@ bool all_finite(const Observation& observation);
 
 // What eager leaves to see, call by call.
 std::vector<Observation> run_eagerly(const Program& program);
+// Whether all values are as near to each other as they would be if the arguments, and what functions give, were off by
+// one in the last place: what cancels, or the sine of a large number, is rounding.
+bool agree_but_for_rounding(const Program& program, size_t call, const Observation& ours, const Observation& theirs);
 // Whether something in it is computed in halves.
 bool rounds_coarsely(const Program& program);
 // Whether a difference in the last bits of a function may become large.

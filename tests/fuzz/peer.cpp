@@ -4,7 +4,6 @@
 
 #include <tenon/tenon.h>
 
-#include <algorithm>
 #include <cstring>
 #include <fstream>
 #include <regex>
@@ -132,43 +131,6 @@ std::vector<std::vector<Observation>> Peer::run(const std::vector<Program>& prog
   return all;
 }
 
-namespace {
-
-// Whether the values are as near to the peer's as they would be if the arguments were off by one in the last place:
-// what cancels, or the sine of a large number, is rounding.
-bool is_rounding(const Program& program, size_t call, const Observation& ours, const Observation& theirs) {
-  Program nudged = program;
-  nudged.nudged = true;
-  const std::vector<Observation> all = run_eagerly(nudged);
-  if (call >= all.size()) return false;
-  const Observation& moved = all[call];
-  if (moved.call_error + moved.action_error + moved.gradient_error != "") return false;
-  autograd::NoGrad off;
-  auto near = [](const Tensor& mine, const Tensor& peers, const Tensor& beside) {
-    if (mine.defined() != peers.defined() || mine.defined() != beside.defined()) return false;
-    if (!mine.defined() || mine.numel().plain() == 0) return true;
-    if (!std::ranges::equal(mine.sizes(), peers.sizes()) || !std::ranges::equal(mine.sizes(), beside.sizes()))
-      return false;
-    auto distance = [&](const Tensor& from) {
-      return (mine.to(kFloat64) - from.to(kFloat64)).abs().max().item<double>();
-    };
-    return distance(peers) <= 16 * distance(beside);
-  };
-  auto all_near = [&](const auto& mine, const auto& peers, const auto& beside, auto values_of) {
-    if (mine.size() != peers.size() || mine.size() != beside.size()) return false;
-    for (size_t at = 0; at < mine.size(); ++at)
-      if (!near(values_of(mine[at]), values_of(peers[at]), values_of(beside[at]))) return false;
-    return true;
-  };
-  auto of_seen = [](const Seen& one) { return one.values; };
-  auto itself = [](const Tensor& tensor) { return tensor; };
-  return all_near(ours.after_call, theirs.after_call, moved.after_call, of_seen) &&
-         all_near(ours.after_actions, theirs.after_actions, moved.after_actions, of_seen) &&
-         all_near(ours.gradients, theirs.gradients, moved.gradients, itself);
-}
-
-}  // namespace
-
 PeerDifference compare_with_peer(const Program& program, const std::vector<Observation>& ours,
                                  const std::vector<Observation>& theirs) {
   for (size_t call = 0; call < ours.size() && call < theirs.size(); ++call) {
@@ -192,7 +154,7 @@ PeerDifference compare_with_peer(const Program& program, const std::vector<Obser
                          : has("] instead of ")                                 ? "dtype"
                                                                                 : "values";
     const bool of_numbers = aspect == "values" || aspect == "gradients";
-    if (of_numbers && is_rounding(program, call, ours[call], expected)) continue;
+    if (of_numbers && agree_but_for_rounding(program, call, ours[call], expected)) continue;
     for (auto [from, to] : {std::pair("compiled code ", ""), std::pair("eager", "PyTorch")})
       if (size_t at = text.find(from); at != std::string::npos) text.replace(at, std::strlen(from), to);
     return {fmt::format("call {}: {}", call + 1, text), aspect};

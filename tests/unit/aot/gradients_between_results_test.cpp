@@ -39,6 +39,23 @@ TEST(GradientsBetweenResults, what_is_asked_for_twice_is_one_tensor) {
   });
 }
 
+// Two results of one operator that are returned the other way round, and a third that was computed from both.
+TEST(GradientsBetweenResults, several_results_of_one_operator) {
+  auto moments = [](Tensor x) {
+    auto [variance, mean] = var_mean(x, {-1}, false);
+    return std::tuple(mean, variance, (mean * mean + variance * 3).sin());
+  };
+  on_all_backends([&](auto&& compiled) {
+    both_ways(moments, compiled(moments), [](auto&& f, int64_t n) {
+      Tensor x = (linspace(0.1, 0.9, 2 * n).reshape({2, n}) * 1.5f).set_requires_grad();
+      auto [mean, variance, z] = f(x);
+      auto first = autograd::grad({z.sum()}, {mean, variance}, {}, true, true);
+      auto second = autograd::grad({(first[0] * first[1]).sum()}, {mean, variance}, {}, true);
+      return std::vector{first[0], first[1], second[0], second[1]};
+    });
+  });
+}
+
 // `flatten` of a vector and `contiguous` of what is contiguous are the tensor itself: what was computed from it before
 // it got its second name was computed from the result.
 TEST(GradientsBetweenResults, a_result_by_its_second_name) {

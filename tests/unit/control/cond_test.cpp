@@ -127,6 +127,32 @@ TEST(Cond, CanBeDifferentiatedAgain) {
   }
 }
 
+// What a branch writes over, or makes for nothing, is no part of what its second derivative needs.
+TEST(Cond, BranchesThatWriteToWhatTheyMade) {
+  auto run = [](const Tensor& x, const Tensor& w) {
+    auto writes = [&] {
+      Tensor unused = 2 - w, square = x * x;
+      unused.add_(unused);
+      return square.mul_(x).sin_().sum();
+    };
+    return cond(x.sum() > 0, writes, [&] { return (x * x).sum() * 3 + w.sum(); });
+  };
+  for (const char* backend : kBackends) {
+    auto compiled = compile(run, {.backend = backend});
+    for (bool way : {true, false, true}) {
+      const Tensor x = positive(way), w = leaf({3, 3}, 2);
+      auto derivatives = [&](const Tensor& y) {
+        std::vector<Tensor> first = autograd::grad({y}, {x, w}, {}, true, true, true);
+        std::vector<Tensor> second = autograd::grad({first[0].square().sum()}, {x}, {}, true);
+        return std::vector<Tensor>{first[0], second[0]};
+      };
+      std::vector<Tensor> eager = derivatives(run(x, w)), made = derivatives(compiled(x, w));
+      for (size_t at = 0; at < made.size(); ++at)
+        EXPECT_LT(difference(made[at], eager[at]), 1e-12) << backend << ' ' << way << ' ' << at;
+    }
+  }
+}
+
 TEST(Cond, BranchesInBranches) {
   expect_like_eager(
       [](const Tensor& x, const Tensor& w) {
