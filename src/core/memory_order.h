@@ -7,8 +7,8 @@
 
 namespace tenon::core {
 
-// Outermost first, by the strides (of symbolic ones, their hints); equal ones as they come, and of one that is 0 nothing
-// tells where it lies: as PyTorch has it.
+// Outermost first, by the strides (of symbolic ones, their hints); equal ones as they come. Of a stride of 0 nothing
+// tells where it lies, as in PyTorch.
 std::vector<int64_t> memory_order(const Tensor& meta);
 SymInts dense_strides(const SymInts& sizes, const std::vector<int64_t>& order);
 // How a tensor would lie without gaps.
