@@ -9,6 +9,7 @@
 #include <tenon/aot/export.h>
 #include <tenon/dispatch/registration.h>
 #include <tenon/fake/fake.h>
+#include <tenon/ops/row.h>
 #include <tenon/schedule/schedule.h>
 
 #include <algorithm>
@@ -61,27 +62,40 @@ bool draws(const graph::Graph& body) {
   return !trace_joint(program).random.empty();
 }
 
+bool is_view(const OutputPlan& output) {
+  return output.kind != OutputPlan::Kind::Value && output.kind != OutputPlan::Kind::Input;
+}
+
+// By result of a body: which inputs it comes from.
+std::vector<std::vector<bool>> origins_in(const graph::Graph& body) {
+  std::vector<std::vector<bool>> from(body.values.size(), std::vector<bool>(body.inputs.size(), false));
+  for (size_t at = 0; at < body.inputs.size(); ++at) from[static_cast<size_t>(body.inputs[at])][at] = true;
+  auto join = [](std::vector<bool>& all, const std::vector<bool>& more) {
+    for (size_t at = 0; at < all.size(); ++at) all[at] = all[at] || more[at];
+  };
+  for (const graph::Node& node : body.nodes) {
+    std::vector<bool> all(body.inputs.size(), false);
+    graph::each_reference(node, [&](graph::ValueId id) { join(all, from[static_cast<size_t>(id)]); });
+    for (graph::ValueId id : node.outputs) join(from[static_cast<size_t>(id)], all);
+    // What is written to comes from what is written, too; so may whatever looks into the same memory.
+    if (node.op->schema().is_mutable())
+      graph::each_reference(node, [&](graph::ValueId id) { join(from[static_cast<size_t>(id)], all); });
+  }
+  std::vector<std::vector<bool>> origins;
+  for (const graph::Argument& output : body.outputs)
+    origins.push_back(from[static_cast<size_t>(std::get<graph::ValueId>(output))]);
+  return origins;
+}
+
 // The plan of a graph, and where its results are: of the plan's outputs, or, below zero, of its inputs. A result that
 // looks into another one is copied.
 std::shared_ptr<const runtime::Plan> planned(graph::Graph graph, std::vector<int32_t>& results) {
-  using Kind = OutputPlan::Kind;
-  Program program;
-  program.requires_grad.assign(graph.inputs.size(), false);
-  program.grad_enabled = false;
-  program.captured = graph;
-  JointGraph joint = trace_joint(program);
-  auto is_view = [](const OutputPlan& output) { return output.kind != Kind::Value && output.kind != Kind::Input; };
-  if (std::any_of(joint.outputs.begin(), joint.outputs.end(), is_view)) {
-    Builder build(graph);
-    for (size_t at = 0; at < joint.outputs.size(); ++at)
-      if (is_view(joint.outputs[at])) graph.outputs[at] = build.copy(std::get<graph::ValueId>(graph.outputs[at]));
-    program.captured = std::move(graph);
-    joint = trace_joint(program);
-  }
+  const size_t inputs = graph.inputs.size();
+  JointGraph joint = trace_body(std::move(graph), std::vector<bool>(inputs, false), false);
   for (const OutputPlan& output : joint.outputs) {
     const OutputPlan& own = output.same_as >= 0 ? joint.outputs[static_cast<size_t>(output.same_as)] : output;
     TENON_ASSERT(!is_view(own), "a result of a body looks into another");
-    results.push_back(own.kind == Kind::Input ? -1 - own.index : own.index);
+    results.push_back(own.kind == OutputPlan::Kind::Input ? -1 - own.index : own.index);
   }
   TENON_ASSERT(joint.mutated.empty() && joint.random.empty(), "a body writes to an input, or draws random numbers");
   return schedule::compile_graph(partition(joint).forward);
@@ -126,6 +140,49 @@ runtime::BodyPlanRef Body::find(std::span<const int64_t> numbers) {
         made->run = interpreted(graph_);
         return made;
       });
+}
+
+JointGraph trace_body(graph::Graph graph, std::vector<bool> requires_grad, bool grad_enabled) {
+  Program program;
+  program.requires_grad = std::move(requires_grad);
+  program.grad_enabled = grad_enabled;
+  program.captured = graph;
+  JointGraph joint = trace_joint(program);
+  if (std::none_of(joint.outputs.begin(), joint.outputs.end(), is_view)) return joint;
+  Builder build(graph);
+  for (size_t at = 0; at < joint.outputs.size(); ++at)
+    if (is_view(joint.outputs[at])) graph.outputs[at] = build.copy(std::get<graph::ValueId>(graph.outputs[at]));
+  program.captured = std::move(graph);
+  return trace_joint(program);
+}
+
+std::vector<std::vector<bool>> origins_of_results(const graph::Node& node) {
+  using Kind = runtime::Bodies::Kind;
+  if (ops::row_of(*node.op)) return {};
+  const runtime::BodiesRef bodies = runtime::bodies_of(*node.op);
+  if (!bodies || bodies->kind == Kind::While) return {};
+  std::vector<std::vector<bool>> all;
+  for (const runtime::BodyRef& each : bodies->bodies) {
+    const auto* body = dynamic_cast<const Body*>(each.get());
+    if (!body || body->writes()) return {};
+    std::vector<std::vector<bool>> origins = origins_in(body->graph());
+    if (all.empty()) all.resize(origins.size(), std::vector<bool>(body->input_count(), false));
+    for (size_t result = 0; result < origins.size(); ++result)
+      for (size_t input = 0; input < origins[result].size(); ++input)
+        all[result][input] = all[result][input] || origins[result][input];
+  }
+  if (bodies->kind == Kind::Branch) {
+    for (std::vector<bool>& each : all) each.insert(each.begin(), true);  // the predicate
+    return all;
+  }
+  // A step takes its carry from the step before, the first one as it was given.
+  for (size_t at = 0; at < bodies->carried; ++at) all[at][at] = true;
+  for (bool grows = true; std::exchange(grows, false);)
+    for (std::vector<bool>& each : all)
+      for (size_t carry = 0; carry < bodies->carried; ++carry)
+        for (size_t input = 0; each[carry] && input < each.size(); ++input)
+          if (all[carry][input] && !each[input]) each[input] = grows = true;
+  return all;
 }
 
 std::optional<MovedApart> moved_apart(std::vector<graph::Graph> pieces, std::string& why) {

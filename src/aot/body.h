@@ -45,6 +45,13 @@ class Body final : public runtime::Body {
   mutable Variants<const runtime::BodyPlan> compiled_;
 };
 
+// The joint graph of a body. A result that looks into another value is copied.
+JointGraph trace_body(graph::Graph graph, std::vector<bool> requires_grad, bool grad_enabled);
+
+// By result of the node, if its operator has bodies: which of the values that the node refers to it comes from, one
+// after the other. Nothing: from any of them.
+std::vector<std::vector<bool>> origins_of_results(const graph::Node& node);
+
 // The values of numbers as far as they are known here: of symbolic ones their hints.
 std::vector<int64_t> hints(const SymInts& numbers);
 // Guards that conditions of a body hold for these numbers, which they do now.

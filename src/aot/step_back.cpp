@@ -1,5 +1,6 @@
 #include "step_back.h"
 
+#include "body.h"
 #include "core/memory_order.h"
 #include "graph_builder.h"
 
@@ -155,10 +156,7 @@ bool RecordsStepBack::now() { return records_step_back; }
 Step step_once(const Graph& body, const LoopShape& shape, const std::vector<bool>& wanted) {
   InsideBody inside;
   const size_t carried = shape.carried, own = carried + shape.sliced;
-  Program program;
-  program.captured = body;
-  program.requires_grad = wanted;
-  JointGraph joint = trace_joint(program);
+  JointGraph joint = trace_body(body, wanted, true);
   Partition parts = partition(joint);
   Step step{std::move(parts.forward), std::move(parts.backward), shape, {}, {}, {}, {}};
   const std::vector<int32_t> positions = forward_positions(joint);

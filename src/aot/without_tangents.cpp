@@ -1,5 +1,6 @@
 #include "without_tangents.h"
 
+#include "body.h"
 #include "support/thread_context.h"
 
 #include <tenon/fake/fake.h>
@@ -79,15 +80,19 @@ Graph without_tangents(const Graph& backward, size_t saved, const std::vector<bo
     return add(zeros_like, {like, none, none, none, none, none}, zeros_like_of(meta));
   };
   for (const Node& node : backward.nodes) {
-    bool any = false, all_zero = true;
-    graph::each_reference(node, [&](ValueId id) {
-      if (!dependent[static_cast<size_t>(id)]) return;
-      any = true;
-      all_zero &= zero[static_cast<size_t>(id)];
-    });
-    for (ValueId id : node.outputs) {
-      dependent[static_cast<size_t>(id)] = any;
-      zero[static_cast<size_t>(id)] = any && all_zero;
+    // Results of loops and branches come from some of what these are given.
+    const std::vector<std::vector<bool>> origins = origins_of_results(node);
+    for (size_t which = 0; which < node.outputs.size(); ++which) {
+      bool any = false, all_zero = true;
+      size_t at = 0;
+      graph::each_reference(node, [&](ValueId id) {
+        const size_t place = at++;
+        if (!dependent[static_cast<size_t>(id)] || (!origins.empty() && !origins[which][place])) return;
+        any = true;
+        all_zero &= zero[static_cast<size_t>(id)];
+      });
+      dependent[static_cast<size_t>(node.outputs[which])] = any;
+      zero[static_cast<size_t>(node.outputs[which])] = any && all_zero;
     }
   }
   // What is left of a sum with a zero in it.
@@ -107,7 +112,9 @@ Graph without_tangents(const Graph& backward, size_t saved, const std::vector<bo
       });
     }
   for (const Node& original : backward.nodes) {
-    if (!original.outputs.empty() && zero[static_cast<size_t>(original.outputs[0])]) continue;
+    if (!original.outputs.empty() && std::all_of(original.outputs.begin(), original.outputs.end(),
+                                                 [&](ValueId id) { return zero[static_cast<size_t>(id)]; }))
+      continue;
     Node node = original;
     if (ValueId kept = left_of(node);
         kept != graph::kNoValue && same_geometry(backward.meta(kept), backward.meta(node.outputs[0]),

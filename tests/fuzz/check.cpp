@@ -83,7 +83,8 @@ bool has_views(const Program& program) {
 // is computed is refused, and one on a view that is written afterwards may see the gradient of all that became of it.
 // Views of what became a leaf later do not always say that they require grad, nor do pieces of a view that was made
 // without grad. A second derivative is computed from the arguments, and a first one from leaves that require grad: they
-// may not be changed before, nor may what loops and branches are given.
+// may not be changed before, nor may what loops and branches are given. Of a body that cannot be captured nothing tells
+// what a loop without steps keeps.
 bool is_documented(const Program& program, const Configuration& configuration, const Observation& got,
                    const Observation& expected, const std::string& difference) {
   auto says = [](const std::string& text, const char* words) { return text.find(words) != std::string::npos; };
@@ -99,6 +100,7 @@ bool is_documented(const Program& program, const Configuration& configuration, c
       (has(program, Kind::Scope) || has(program, Kind::GradMode)))
     return true;
   if (says(got.gradient_error, "before a derivative of its gradient is asked for")) return true;
+  if (says(got.call_error, "for a compiled loop without steps")) return true;
   for (const char* node : {"for ScanBackward0 it is", "for WhileBackward0 it is", "for CondBackward0 it is"})
     if (says(got.gradient_error, node)) return true;
   if (says(got.gradient_error, "a leaf that requires grad and that a compiled function keeps")) return true;
@@ -252,7 +254,12 @@ std::vector<Observation> run_eagerly(const Program& program) {
 bool agree_but_for_rounding(const Program& program, size_t call, const Observation& ours, const Observation& theirs) {
   Program off_by_one = program;
   off_by_one.nudged = true;
-  const std::vector<Observation> all = run_eagerly(off_by_one);
+  std::vector<Observation> all;
+  try {
+    all = run_eagerly(off_by_one);
+  } catch (const Error&) {
+    return false;  // another program
+  }
   if (call >= all.size()) return false;
   const Observation& moved = all[call];
   if (moved.call_error + moved.action_error + moved.gradient_error != "") return false;
@@ -263,9 +270,11 @@ bool agree_but_for_rounding(const Program& program, size_t call, const Observati
     if (!std::ranges::equal(mine.sizes(), other.sizes()) || !std::ranges::equal(mine.sizes(), beside.sizes()))
       return false;
     auto distance = [&](const Tensor& from) {
-      return (mine.to(kFloat64) - from.to(kFloat64)).abs().max().item<double>();
+      const Tensor a = mine.to(kFloat64), b = from.to(kFloat64);
+      const Tensor same = (a == b).logical_or(isnan(a).logical_and(isnan(b)));
+      return where(same, zeros_like(a), (a - b).abs()).max().item<double>();
     };
-    return distance(other) <= 16 * distance(beside);
+    return distance(other) <= 64 * distance(beside);
   };
   auto all_near = [&](const auto& mine, const auto& other, const auto& beside, auto values_of) {
     if (mine.size() != other.size() || mine.size() != beside.size()) return false;

@@ -84,8 +84,10 @@ void Machine::run(const Statement& statement, std::vector<Tensor>& values) {
       // Eager goes first, and leaves out what is undefined.
       if (plain_) check_write(operation, operand(0), operand(statement.operands.size() - 1));
       Tensor result = operation.run(operand(0), operand(statement.operands.size() - 1), statement.n);
-      if (program_.nudged && (operation.traits & (kMath | kInplace)) == kMath && result.defined() &&
-          result.is_floating_point())
+      // What it computed anew; not what it shows, wrote to or passed on.
+      if (program_.nudged && !(operation.traits & (kView | kInplace)) && result.defined() &&
+          result.is_floating_point() && !result.is_same_storage(operand(0)) &&
+          !result.is_same_storage(operand(statement.operands.size() - 1)))
         result = nudged(result);
       bool widens = program_.widened && result.defined() && is_half(result.dtype());
       set(0, widens ? result.to(kFloat64) : std::move(result));

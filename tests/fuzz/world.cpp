@@ -24,8 +24,8 @@ Ints base_sizes(const Base& base, size_t sizes) {
 Tensor nudged(const Tensor& tensor) {
   const Dtype dtype = tensor.dtype();
   const int mantissa = dtype == kFloat64 ? 52 : dtype == kFloat32 ? 23 : dtype == kFloat16 ? 10 : 7;
-  // Up and down in turn: what cancels does so no longer.
-  Tensor signs = reshape(arange(tensor.numel()).remainder(2) * 2 - 1, tensor.sym_sizes());
+  // Up or down without a pattern: what cancels does so no longer.
+  Tensor signs = reshape((arange(tensor.numel()) * 7919).remainder(101).remainder(2) * 2 - 1, tensor.sym_sizes());
   return tensor * (signs.to(kFloat64) * std::ldexp(1.0, -mantissa) + 1).to(dtype);
 }
 

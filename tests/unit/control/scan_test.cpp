@@ -489,5 +489,49 @@ TEST(Scan, WhatCannotBeDifferentiatedIsWrittenOut) {
   }
 }
 
+// A result that shows another value of the body, in a loop whose gradients are wanted.
+TEST(Scan, ResultsThatAreViewsOfWhatABodyMade) {
+  auto run = [](const Tensor& start, const Tensor& xs) {
+    auto step = [](const Tensor& carry, const Tensor& x) {
+      Tensor next = (carry * x).sin();
+      return std::pair(next, next.unsqueeze(0).expand({3, next.size(0)}));
+    };
+    auto [last, all] = scan(step, start, xs);
+    return std::vector<Tensor>{last, all};
+  };
+  for (const char* backend : kBackends) {
+    auto compiled = compile(run, {.backend = backend});
+    for (int64_t steps : {2, 4, 3}) {
+      const Tensor start = leaf({5}, 1), xs = leaf({steps, 5}, 2), leaves[] = {start, xs};
+      Made eager = with_gradients([&] { return run(start, xs); }, leaves);
+      Made made = with_gradients([&] { return compiled(start, xs); }, leaves);
+      for (size_t at = 0; at < 2; ++at) {
+        EXPECT_TRUE(same_bits(made.results[at], eager.results[at])) << backend << ' ' << steps;
+        EXPECT_LT(difference(made.gradients[at], eager.gradients[at]), 1e-12) << backend << ' ' << steps;
+      }
+    }
+  }
+}
+
+// A carry that the result behind a break does not come from has no gradient, and what it was computed from is not
+// multiplied by zero: that would be no number here.
+TEST(Scan, GradientsOfOneOfItsResultsLeaveTheOthersAlone) {
+  auto run = [](const Tensor& x) {
+    auto step = [](const Tensor& carry, const Tensor& each) { return std::pair(carry * 0.5 + each.sum(), each * 3); };
+    auto [last, all] = scan(step, x.abs().log(), x);
+    graph_break();
+    Tensor unused = last * 2;
+    return all.sin();
+  };
+  const Tensor zero = zeros({3, 3}, kFloat64);
+  for (const char* backend : kBackends) {
+    auto compiled = compile(run, {.backend = backend});
+    for (int call = 0; call < 2; ++call) {
+      const Tensor x = zero.clone().set_requires_grad();
+      EXPECT_TRUE(same_bits(autograd::grad({compiled(x).sum()}, {x})[0], full({3, 3}, 3.0, kFloat64))) << backend;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace tenon
