@@ -283,7 +283,8 @@ class Maker {
   }
 
   bool draw_gradient(Statement& statement, const std::vector<int>& visible) {
-    statement.n = chance(50) ? 1 : 0;
+    // Gradients of gradients, step after step, would grow without bounds.
+    statement.n = chance(50) && !in_steps_ ? 1 : 0;
     statement.operands = {pick(visible)};
     const Tensor& root = value(statement.operands[0]);
     if (!root.requires_grad()) return false;
@@ -374,7 +375,9 @@ class Maker {
       values_[static_cast<size_t>(statement.parameters.back())] = given[at];
       inside.push_back(statement.parameters.back());
     }
+    const bool around = std::exchange(in_steps_, in_steps_ || kind != Kind::Branch);
     grow(statement.body, inside, 1 + below(3), depth + 1);
+    in_steps_ = around;
     if (statement.body.empty()) return false;
     for (size_t at = 0; at < 2; ++at) {
       statement.returns.push_back(pick(inside));
@@ -437,6 +440,7 @@ class Maker {
   Program program_;
   std::array<bool, static_cast<size_t>(Feature::Count)> used_{};
   bool pointwise_ = false, differentiated_ = false;
+  bool in_steps_ = false;  // of a loop
   World world_;
   std::unique_ptr<Machine> machine_;
   std::vector<Tensor> values_;
