@@ -113,7 +113,7 @@ struct Program {
   After after;
   std::vector<std::string> dynamic = {"Off", "Off", "Off"};  // of the three backends
   bool verify = false;                                       // captures are verified
-  bool nudged = false;                                       // reals are off by one in the last place
+  bool nudged = false;                                       // reals are off by a little
   bool widened = false;                                      // reals are float64, with the numbers that they would be
 
   bool exact() const;  // every operation gives the same bits however it is compiled

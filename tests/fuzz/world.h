@@ -23,7 +23,7 @@ void prepare(World& world, const Program& program, size_t call);
 
 // A base's sizes in a call, and the tensor with its contents.
 Ints base_sizes(const Base& base, size_t sizes);
-// With each real off by one in the last place.
+// With each real off by a little, of halves by one in the last place.
 Tensor nudged(const Tensor& tensor);
 Tensor make_base(const Program& program, size_t base, size_t call);
 
