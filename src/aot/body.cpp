@@ -66,7 +66,7 @@ bool is_view(const OutputPlan& output) {
   return output.kind != OutputPlan::Kind::Value && output.kind != OutputPlan::Kind::Input;
 }
 
-// By result of a body: which inputs it comes from.
+// By result of a body that writes to nothing: which inputs it comes from.
 std::vector<std::vector<bool>> origins_in(const graph::Graph& body) {
   std::vector<std::vector<bool>> from(body.values.size(), std::vector<bool>(body.inputs.size(), false));
   for (size_t at = 0; at < body.inputs.size(); ++at) from[static_cast<size_t>(body.inputs[at])][at] = true;
@@ -77,9 +77,6 @@ std::vector<std::vector<bool>> origins_in(const graph::Graph& body) {
     std::vector<bool> all(body.inputs.size(), false);
     graph::each_reference(node, [&](graph::ValueId id) { join(all, from[static_cast<size_t>(id)]); });
     for (graph::ValueId id : node.outputs) join(from[static_cast<size_t>(id)], all);
-    // What is written to comes from what is written, too; so may whatever looks into the same memory.
-    if (node.op->schema().is_mutable())
-      graph::each_reference(node, [&](graph::ValueId id) { join(from[static_cast<size_t>(id)], all); });
   }
   std::vector<std::vector<bool>> origins;
   for (const graph::Argument& output : body.outputs)

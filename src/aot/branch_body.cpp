@@ -258,10 +258,10 @@ std::vector<Tensor> BranchBody::walk_back(const Wanted& wanted, const BranchBack
 
 void BranchBody::prepare_gradient(const std::vector<bool>& wanted, const SymInts& numbers) {
   (void)differentiated({wanted, false}, numbers);
-  for (const std::shared_ptr<Body>& branch : branches_) {
-    (void)reach_of(*branch, wanted, numbers);
-    if (branch->writes()) (void)differentiated({wanted, true}, numbers);
-  }
+  for (const std::shared_ptr<Body>& branch : branches_) (void)reach_of(*branch, wanted, numbers);
+  // As of a loop.
+  if (std::any_of(branches_.begin(), branches_.end(), [](const auto& branch) { return branch->writes(); }))
+    (void)differentiated({wanted, true}, numbers);
 }
 
 std::vector<Tensor> BranchBody::run_recorded(const dispatch::Call& called) {

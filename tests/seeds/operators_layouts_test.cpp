@@ -5,6 +5,8 @@
 #include <tenon/autograd/grad_mode.h>
 #include <tenon/core/random.h>
 
+#include "bits_as.h"
+
 namespace tenon::operators {
 namespace {
 
@@ -191,7 +193,7 @@ TEST(CommonTemplate, buffer_batch_norm) {
 }
 
 // Bits.
-Tensor as(const Tensor& x, Dtype dtype) { return by_name("aten::view.dtype", {Value(x), Value(dtype)})[0]; }
+Tensor as(const Tensor& x, Dtype dtype) { return testing::bits_as(x, dtype); }
 
 TEST(CommonTemplate, views7) {
   Tensor x = randn({2, 3}), y = randint(1000000000, {2, 3}, kInt32);
