@@ -145,7 +145,9 @@ void ResultPlanner::plan_tensor(const Tensor& outer, const std::vector<dispatch:
   if (plan.chain.empty()) return;
   bool has_history = outer.requires_grad() && is_cut_off(plan.chain);
   // Gradients of a view with respect to what it views go by the tensors that are returned; so does a later write.
-  if (has_history ? follows_its_base(outer) : !plan.is_older && has_relatives(outer, results)) {
+  // (A view that is older comes to know of a write by its base, which is a result only behind a cut.)
+  const bool goes_by_results = (!plan.is_older || is_cut_off(plan.chain)) && has_relatives(outer, results);
+  if (has_history ? follows_its_base(outer) : goes_by_results) {
     plan.kind = OutputPlan::Kind::ViewOfOutput;
     plan.index = remade(outer);
   } else if (has_history) {
@@ -175,10 +177,19 @@ void ResultPlanner::decide(const std::vector<dispatch::Value>& results, const st
     const Tensor& outer = results[at].tensor();
     if (known)
       decided[at] = (*known)[at];
-    else if (primal_of(outer) < 0 && must_be_remade(outer, results))
+    else if (primal_of(outer) >= 0)
+      decided[at] = must_be_on_the_way(outer) && is_passed(outer, results) ? Remade::Passed : Remade::No;
+    else if (must_be_remade(outer, results))
       decided[at] = is_passed(outer, results) ? Remade::Passed : Remade::AsView;
     if (decided[at] == Remade::Passed) passed_.push_back(outer);
   }
+}
+
+// Whether a view of an input cannot be made before the graph runs, so as to become an input of it (`HoistedView`).
+bool ResultPlanner::must_be_on_the_way(const Tensor& outer) const {
+  const FunctionalSlot& slot = *functional_slot(outer);
+  if (chain_from(primal_of(outer), slot).empty()) return false;
+  return slot.storage->generation > 0 || !as_view_of_input(outer);
 }
 
 // Whether gradients of results that were computed from this view go through it. (Those of views of it do so when they

@@ -36,6 +36,7 @@ class ResultPlanner {
   void decide(const std::vector<dispatch::Value>& results, const std::vector<Remade>* known);
   bool must_be_remade(const Tensor& outer, const std::vector<dispatch::Value>& results) const;
   bool is_passed(const Tensor& outer, const std::vector<dispatch::Value>& results);
+  bool must_be_on_the_way(const Tensor& outer) const;
   int32_t remade(const Tensor& outer);
 
   graph::Recorder& recorder_;

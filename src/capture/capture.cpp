@@ -235,15 +235,21 @@ class Capture::Run {
     segment->guards.set_aliases(std::move(piece.aliases));
     if (segment->returns()) segment->guards.end_here();
     bool shared = false;
-    const sym::ExprPool& pool = session_->env()->pool();
-    const int32_t captured_symbols = pool.symbol_count();
+    const Ref<sym::ShapeEnv>& env = session_->env();
+    const int32_t symbols = env->pool().symbol_count();
+    const size_t guards = env->guards().size(), checks = env->deferred_checks().size();
     {
       // The casts are nodes of the graph.
       dispatch::ExcludeKeys cast_already(KeySet{DispatchKey::Autocast});
       shared = compile(*segment, piece);
     }
-    for (int32_t id = captured_symbols; id < pool.symbol_count(); ++id)
-      segment->compiled_symbols.push_back(pool.symbol(id).is_real());
+    segment->learnt.env = env;
+    for (int32_t id = symbols; id < env->pool().symbol_count(); ++id)
+      segment->learnt.symbols.push_back(env->pool().symbol(id).is_real());
+    for (size_t at = guards; at < env->guards().size(); ++at)
+      segment->learnt.facts.push_back(env->guards()[at].condition);
+    for (size_t at = checks; at < env->deferred_checks().size(); ++at)
+      segment->learnt.facts.push_back(env->deferred_checks()[at].condition);
     // Compiling may have asked more of the sizes.
     segment->guards.set_sizes(*session_, from_);
     bool writes = std::find(piece.written.begin(), piece.written.end(), true) != piece.written.end();
@@ -259,16 +265,20 @@ class Capture::Run {
     return segment->returns() ? 0 : static_cast<size_t>(segment->end_registers.load(std::memory_order_relaxed));
   }
 
-  // Unbacked symbols that no node of the graph binds: what compiling made, and does not make again.
-  void make_symbols(const std::vector<bool>& is_real) {
+  // What compiling did, and does not do again. (No node of the graph binds the symbols.)
+  void learn(const Learnt& learnt) {
     sym::ShapeEnv& env = *session_->env();
-    for (bool real : is_real) {
+    for (bool real : learnt.symbols) {
       if (real)
         (void)env.create_unbacked_real();
       else
         (void)env.create_unbacked();
     }
-    if (!is_real.empty()) (void)env.take_fresh();
+    if (!learnt.symbols.empty()) (void)env.take_fresh();
+    if (learnt.facts.empty()) return;
+    std::unordered_map<int32_t, sym::Expr> same;
+    for (int32_t id = 0; id < env.pool().symbol_count(); ++id) same.emplace(id, env.pool().symbol(id));
+    for (sym::Expr fact : learnt.facts) env.pool().assume(env.pool().import(fact, same));
   }
 
   // Known already: the function must do what it did. The frame holds what came of it.
@@ -278,7 +288,7 @@ class Capture::Run {
       fail("[compile] {}the function no longer does what was captured:\n  captured: {}\n  now:      {}\n  {}",
            verify_ ? "TENON_VERIFY_CAPTURE: " : "", before, now, kAdvice);
     }
-    make_symbols(known.compiled_symbols);
+    learn(known.learnt);
     from_ = session_->progress();
     choices_ = session_->choices.size();
     parent_ = path_[depth_++];

@@ -39,6 +39,14 @@ struct Frame {
   }
 };
 
+// What compiling a segment adds to the environment of its capture. Whoever follows the segment adds it too, so that
+// symbols behind it are the same, and simplify to the same.
+struct Learnt {
+  std::vector<bool> symbols;  // the unbacked ones that were made, in order: whether they are real
+  std::vector<sym::Expr> facts;
+  Ref<sym::ShapeEnv> env;  // owns the facts
+};
+
 // A tensor that the end of a segment works on: one of the frame's, which others may know too, or else the next result
 // of the graph behind its registers.
 using Operand = std::optional<InputRef>;
@@ -103,9 +111,7 @@ struct Segment {
   std::string why;                           // of a break: what ended the segment
   size_t register_count = 0;                 // the graph's first outputs
   size_t tensor_count = 0;                   // those behind them: what the end works on
-  // The unbacked symbols that compiling made, in order: whether they are real. Whoever follows the segment makes them
-  // too, so that the symbols behind it are the same.
-  std::vector<bool> compiled_symbols;
+  Learnt learnt;
   std::vector<int32_t> bound;                           // unbacked symbols: the graph's last outputs
   CallSite site;                                        // of a break: the line of the user's program
   std::optional<EarlyBreak> early;                      // what it ends with

@@ -3,9 +3,14 @@
 #include <algorithm>
 
 namespace tenon::eager {
+namespace {
 
-std::vector<LoopDim> collapse(std::vector<LoopDim> dims) {
-  std::erase_if(dims, [](const LoopDim& dim) { return dim.size == 1; });
+bool is_one(const LoopDim& dim) { return dim.size == 1; }
+
+}  // namespace
+
+LoopDims collapse(LoopDims dims) {
+  dims.resize(static_cast<size_t>(std::remove_if(dims.begin(), dims.end(), is_one) - dims.begin()));
   // Outermost first; operands are asked in turn until one tells two dimensions apart. Not every pair can be told apart,
   // so this is an insertion by neighbours rather than a sort, which would want a consistent order.
   auto belongs_outside = [](const LoopDim& a, const LoopDim& b) {
@@ -17,7 +22,7 @@ std::vector<LoopDim> collapse(std::vector<LoopDim> dims) {
   };
   for (size_t at = 1; at < dims.size(); ++at)
     for (size_t to = at; to > 0 && belongs_outside(dims[to], dims[to - 1]); --to) std::swap(dims[to], dims[to - 1]);
-  std::vector<LoopDim> joined;
+  LoopDims joined;
   for (LoopDim& dim : dims) {
     bool dense = !joined.empty() && joined.back().reduced == dim.reduced;
     if (dense)

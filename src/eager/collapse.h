@@ -3,8 +3,6 @@
 
 #include <tenon/core/lists.h>
 
-#include <vector>
-
 namespace tenon::eager {
 
 // One dimension of an iteration space: its extent and every operand's stride.
@@ -14,8 +12,10 @@ struct LoopDim {
   bool reduced = false;
 };
 
+using LoopDims = SmallVector<LoopDim, 4>;
+
 // Drops dimensions of one element, orders the rest so that the first operand's strides fall (kept and reduced ones
 // apart), and joins neighbours that every operand walks as one.
-std::vector<LoopDim> collapse(std::vector<LoopDim> dims);
+LoopDims collapse(LoopDims dims);
 
 }  // namespace tenon::eager

@@ -43,30 +43,65 @@ const dispatch::Operator& clone_op() {
   return op;
 }
 
+// Whether all tensors of a call have one size and lie contiguous; `out` too, where it is one of them. The result lies
+// so as well then, and one loop over all elements computes it, whatever the sizes.
+bool lie_alike(const KernelRequest& request, const Tensor* out) {
+  const Tensor& first = *request.operands.front();
+  const std::span<const int64_t> sizes = first.sizes();
+  for (const Tensor* operand : request.operands) {
+    if (operand->device().type != DeviceType::CPU || !operand->is_contiguous()) return false;
+    if (!std::ranges::equal(operand->sizes(), sizes)) return false;
+    if (out && overlaps(*operand, *out)) return false;
+  }
+  return true;
+}
+
+// A pointwise call whose tensors lie alike: the same result, or the same error, as by `ops::infer`, without a look at
+// each dimension. Whether it was one.
+bool run_alike(const ops::Row& row, const ops::Arguments& arguments, KernelRequest& request, dispatch::Call& call) {
+  const Tensor* out = row.inplace() ? &arguments.tensor("self") : nullptr;
+  if (!lie_alike(request, out) || ops::order_in(arguments)) return false;
+  ops::refuse_stored_only(row, arguments);
+  if (row.check) row.check(arguments);
+  request.result = ops::pointwise_dtypes(row, arguments).result;
+  const std::span<const int64_t> sizes = request.operands.front()->sizes();
+  Tensor made = out ? *out : core::allocate(sizes, core::contiguous_strides(sizes).span(), request.result, kCPU);
+  const int64_t count = made.numel().plain();
+  if (count > 1) {
+    LoopDim& all = request.dims.emplace_back(LoopDim{count, {}, false});
+    all.strides.resize(request.operands.size() + 1, 1);
+  }
+  if (count > 0) run_kernel(request, made.raw_data());
+  call.results.push_back(std::move(made));
+  return true;
+}
+
 void run_pointwise(const ops::Row& row, dispatch::Call& call) {
   ops::Arguments arguments(call.op, call.args);
+  KernelRequest request{row.inplace() ? row.functional_op : &call.op, call.args, {}, Dtype::Float32, {}};
+  bool defined = true;
+  for (const dispatch::Value& value : call.args)
+    if (value.is_tensor()) {
+      request.operands.push_back(&value.tensor());
+      defined &= value.tensor().defined();
+    }
+  if (defined && !request.operands.empty() && run_alike(row, arguments, request, call)) return;
+
   ops::TensorMeta meta = ops::infer(row, arguments)[0];
   Tensor out = row.inplace() ? arguments.tensor("self") : allocate(meta);
   std::span<const int64_t> shape = out.sizes();
-  KernelRequest request{row.inplace() ? row.functional_op : &call.op, call.args, {}, meta.dtype, {}};
-  dispatch::Values replaced;
-  for (const dispatch::Value& value : call.args) {
-    if (!value.is_tensor()) {
-      replaced.push_back(value);
-      continue;
+  request.result = meta.dtype;
+  std::vector<Tensor> copies;  // of operands that would be written over before they are read
+  copies.reserve(request.operands.size());
+  for (const Tensor*& operand : request.operands)
+    if (row.inplace() && overlaps(*operand, out)) {
+      const dispatch::Value clone_args[] = {dispatch::Value(*operand), dispatch::Value()};
+      operand =
+          &copies.emplace_back(dispatch::redispatch(clone_op(), KeySet{DispatchKey::CPU}, clone_args)[0].take_tensor());
     }
-    Tensor operand = value.tensor();
-    if (row.inplace() && overlaps(operand, out)) {
-      const dispatch::Value clone_args[] = {dispatch::Value(operand), dispatch::Value()};
-      operand = dispatch::redispatch(clone_op(), KeySet{DispatchKey::CPU}, clone_args)[0].take_tensor();
-    }
-    replaced.push_back(dispatch::Value(Tensor(operand)));
-    request.operands.push_back(operand);
-  }
-  request.args = {replaced.data(), replaced.size()};
   if (out.numel().plain() > 0) {
-    std::vector<Ints> strides;
-    for (const Tensor& operand : request.operands) strides.push_back(broadcast_strides(operand, shape));
+    SmallVector<Ints, 4> strides;
+    for (const Tensor* operand : request.operands) strides.push_back(broadcast_strides(*operand, shape));
     for (size_t dim = 0; dim < shape.size(); ++dim) {
       LoopDim each{shape[dim], {}, false};
       for (const Ints& list : strides) each.strides.push_back(list[dim]);
@@ -86,7 +121,7 @@ void run_reduction(const ops::Row& row, dispatch::Call& call) {
   Tensor out = allocate(meta);
   Ints dims = arguments.dims_or_all("dim", self.dim());
   bool keep = arguments.has("keepdim") && arguments.boolean("keepdim");
-  KernelRequest request{&call.op, call.args, {self}, meta.dtype, {}};
+  KernelRequest request{&call.op, call.args, {&self}, meta.dtype, {}};
   size_t out_dim = 0;
   for (int64_t dim = 0; dim < self.dim(); ++dim) {
     bool reduced = std::find(dims.begin(), dims.end(), dim) != dims.end();

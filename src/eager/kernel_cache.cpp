@@ -45,27 +45,37 @@ bool is_streamed(const KernelRequest& request) {
   return bytes >= kLarge;
 }
 
+using Key = SmallVector<char, 64>;
+
 // Everything that the machine code depends on, as bytes.
-std::string key_of(const KernelRequest& request) {
-  std::string key(reinterpret_cast<const char*>(&request.op), sizeof request.op);
-  key += static_cast<char>(request.result);
-  for (const Tensor& operand : request.operands) {
-    key += static_cast<char>(operand.dtype());
-    key += operand.dim() == 0 ? '0' : 'd';  // takes part in promotion
+Key key_of(const KernelRequest& request) {
+  const auto* op = reinterpret_cast<const char*>(&request.op);
+  Key key(op, op + sizeof request.op);
+  auto add = [&](auto part) { key.push_back(static_cast<char>(part)); };
+  add(request.result);
+  for (const Tensor* operand : request.operands) {
+    add(operand->dtype());
+    add(operand->dim() == 0 ? '0' : 'd');  // takes part in promotion
   }
   for (const dispatch::Value& value : request.args) {
-    key += static_cast<char>(value.tag());
-    if (value.tag() == dispatch::Value::Tag::Dtype) key += static_cast<char>(value.dtype());
+    add(value.tag());
+    if (value.tag() == dispatch::Value::Tag::Dtype) add(value.dtype());
   }
-  key += static_cast<char>(request.dims.size());
-  for (const LoopDim& dim : request.dims) key += dim.reduced ? 'r' : 'k';
+  add(request.dims.size());
+  for (const LoopDim& dim : request.dims) add(dim.reduced ? 'r' : 'k');
   for (const LoopDim& dim : request.dims)
-    for (int64_t stride : dim.strides) key += static_cast<char>(classify(stride));
-  key += is_streamed(request) ? 's' : '-';
+    for (int64_t stride : dim.strides) add(classify(stride));
+  add(is_streamed(request) ? 's' : '-');
   if (has_choice(request))
-    for (const LoopDim& dim : request.dims) key += size_class(dim.size);
+    for (const LoopDim& dim : request.dims) add(size_class(dim.size));
   return key;
 }
+
+// Keys are looked up without a copy on the heap.
+struct KeyHash {
+  using is_transparent = void;
+  size_t operator()(std::string_view key) const { return std::hash<std::string_view>()(key); }
+};
 
 // How launches find their numbers.
 struct Entry {
@@ -187,7 +197,7 @@ class Graphs {
 
 struct Cache {
   support::ForkSafe<std::shared_mutex> mutex;
-  std::unordered_map<std::string, std::shared_ptr<const Entry>> entries;
+  std::unordered_map<std::string, std::shared_ptr<const Entry>, KeyHash, std::equal_to<>> entries;
 };
 
 Cache& cache() {
@@ -196,7 +206,8 @@ Cache& cache() {
 }
 
 std::shared_ptr<const Entry> find_or_build(const KernelRequest& request) {
-  std::string key = key_of(request);
+  const Key bytes = key_of(request);
+  const std::string_view key(bytes.data(), bytes.size());
   Cache& kernels = cache();
   {
     std::shared_lock lock(kernels.mutex);
@@ -204,7 +215,7 @@ std::shared_ptr<const Entry> find_or_build(const KernelRequest& request) {
   }
   auto entry = std::make_shared<const Entry>(Graphs(request).build());
   std::unique_lock lock(kernels.mutex);
-  return kernels.entries.try_emplace(std::move(key), entry).first->second;
+  return kernels.entries.try_emplace(std::string(key), entry).first->second;
 }
 
 }  // namespace
@@ -218,7 +229,7 @@ void run_kernel(const KernelRequest& request, void* output) {
   std::shared_ptr<const Entry> entry = find_or_build(request);
   // Operands, the output, partials.
   SmallVector<void*, 8> memory;
-  for (const Tensor& operand : request.operands) memory.push_back(operand.raw_data());
+  for (const Tensor* operand : request.operands) memory.push_back(operand->raw_data());
   memory.push_back(output);
   SmallVector<Tensor, 2> partials;
   if (!entry->partials.empty()) {

@@ -10,11 +10,11 @@ namespace tenon::eager {
 
 // What one kernel serves. Sizes, outer strides and numbers are run-time arguments.
 struct KernelRequest {
-  const dispatch::Operator* op;           // a functional pointwise or reduction row
-  std::span<const dispatch::Value> args;  // with real tensors; gives dtypes and the arguments that shape the kernel
-  std::vector<Tensor> operands;           // the tensor arguments, in order
-  Dtype result;                           // dtype of the output
-  std::vector<LoopDim> dims;              // strides: operands in order, then the output
+  const dispatch::Operator* op;            // a functional pointwise or reduction row
+  std::span<const dispatch::Value> args;   // with real tensors; gives dtypes and the arguments that shape the kernel
+  SmallVector<const Tensor*, 4> operands;  // the tensor arguments, in order
+  Dtype result;                            // dtype of the output
+  LoopDims dims;                           // strides: operands in order, then the output
 };
 
 // Compiles at the first request of a kind, and launches.

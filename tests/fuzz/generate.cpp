@@ -420,8 +420,7 @@ class Maker {
     after.order = differentiated_ ? 1 : 0;
     if (differentiated_ && used(Feature::HigherOrder)) after.order = chance(75) ? 2 : 3;
     after.of_bases = used(Feature::Aliasing) ? chance(60) : chance(10);
-    // (What is computed from an argument that was written does not lead to it.)
-    after.between = differentiated_ && used(Feature::Between) && !writes_in_place(program_);
+    after.between = differentiated_ && used(Feature::Between);
     if (!used(Feature::Results)) return;
     const char* writes[] = {"mul_(x, 0.5)", "add_(x, 1)", "add_(x, y)", "copy_(x, y)"};
     size_t outside = program_.bases.size() + program_.sources.size();

@@ -76,6 +76,9 @@ std::vector<Tensor> Machine::call_inner(const Statement& statement, const std::v
 }
 
 void Machine::run(const Statement& statement, std::vector<Tensor>& values) {
+  // Loops in steps of loops in steps of loops; eager goes first here, too.
+  constexpr int64_t kMostStatements = 4000;
+  if (plain_ && ++statements_run_ > kMostStatements) fail("[fuzz] more than {} statements are run", kMostStatements);
   auto operand = [&](size_t at) -> const Tensor& { return values[static_cast<size_t>(statement.operands[at])]; };
   auto set = [&](size_t at, Tensor result) { values[static_cast<size_t>(statement.results[at])] = std::move(result); };
   switch (statement.kind) {

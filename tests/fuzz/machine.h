@@ -32,6 +32,7 @@ class Machine {
   World& world_;
   std::vector<size_t> last_;  // by value: the last statement that reads it, past the end for outputs
   bool plain_;
+  int64_t statements_run_ = 0;
   std::map<const Statement*, Function> inner_;
 };
 

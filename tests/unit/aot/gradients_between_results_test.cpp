@@ -223,21 +223,29 @@ TEST(GradientsBetweenResults, what_is_computed_from_a_view_of_an_argument) {
   });
 }
 
+// Also of one that was written since it was made (fuzz 953003801).
 TEST(GradientsBetweenResults, a_write_to_a_view_reaches_the_views_of_it) {
   auto views = [](Tensor x) {
     Tensor cut = x.detach();
     return std::tuple(cut.view({-1}), cut, x);
   };
+  auto written = [](Tensor x) {
+    Tensor cut = x.detach();
+    return std::tuple(cut.view({-1}).fill_(0.25), cut, x);
+  };
   on_all_backends([&](auto&& compiled) {
-    auto f = compiled(views);
-    for (int64_t n : {2, 3, 2}) {
-      Tensor x = ones({1, n}), w = ones({1, n}).set_requires_grad();
-      auto [flat, cut, same] = f(x);
-      cut.mul_(w);
-      EXPECT_TRUE(cut.requires_grad());
-      EXPECT_TRUE(flat.requires_grad());
-      EXPECT_FALSE(same.requires_grad());
-    }
+    auto reaches = [](auto&& f) {
+      for (int64_t n : {2, 3, 2}) {
+        Tensor x = ones({1, n}), w = ones({1, n}).set_requires_grad();
+        auto [flat, cut, same] = f(x);
+        cut.mul_(w);
+        EXPECT_TRUE(cut.requires_grad());
+        EXPECT_TRUE(flat.requires_grad());
+        EXPECT_FALSE(same.requires_grad());
+      }
+    };
+    reaches(compiled(views));
+    reaches(compiled(written));
   });
 }
 
@@ -350,6 +358,71 @@ TEST(GradientsBetweenResults, what_is_computed_from_a_view_of_a_result) {
           return leaf.grad();
         };
         EXPECT_LE(testing::difference(after_a_write(g), after_a_write(f)), 1e-5);
+      }
+    }
+}
+
+// Views of an argument that cannot be made before the graph runs: it is written first, or data says how long the view
+// is (fuzz 954002539). What is computed from them leads through them all the same.
+TEST(GradientsBetweenResults, views_of_an_argument_that_is_written_or_whose_size_data_tells) {
+  using Results = std::vector<Tensor>;
+  auto count = [](const Tensor& x) { return (x > 1.5).sum().item<SymInt>(); };
+  std::vector<std::function<Results(Tensor)>> functions = {
+      [](Tensor x) {
+        x.mul_(2);
+        Tensor view = x.slice(0, 0, 2);
+        return Results{view, view.pow(3)};
+      },
+      [](Tensor x) {
+        Tensor view = x.slice(0, 0, 2);
+        view.mul_(2);
+        return Results{view, view.pow(3), x};
+      },
+      [](Tensor x) {
+        Tensor outer = x.slice(0, 1), inner = outer.slice(0, 0, 2);
+        x.mul_(2);
+        return Results{inner, inner.pow(3) * outer.sum(), outer, x};
+      },
+      [count](Tensor x) {
+        Tensor view = x.slice(0, 0, 1).expand({count(x)});
+        return Results{view, view.pow(3)};
+      },
+      [count](Tensor x) {
+        SymInt length = count(x);
+        Tensor outer = x.slice(0, 1), inner = outer.slice(0, 0, length);
+        return Results{inner, inner.pow(3) * outer.sum(), outer};
+      },
+      [count](Tensor x) {
+        SymInt length = count(x);
+        x.mul_(2);
+        Tensor view = x.slice(0, 0, length);
+        return Results{view, view.pow(3)};
+      },
+  };
+  for (const char* backend : {"inductor", "aot_eager", "eager"})
+    for (size_t which = 0; which < functions.size(); ++which) {
+      auto& f = functions[which];
+      auto g = compile(f, {.fullgraph = true, .backend = backend, .capture_scalar_outputs = true});
+      for (int64_t size : {4, 4, 6}) {
+        SCOPED_TRACE(fmt::format("{} {} {}", backend, which, size));
+        Tensor leaf = arange(1, size + 1).to(kFloat64).set_requires_grad();
+        auto all_of = [&](auto&& h) {
+          Results of = h(leaf * 1.0), gradients;
+          Tensor loss = zeros({}, kFloat64);
+          for (size_t at = 0; at < of.size(); ++at) loss = loss + of[at].sum() * static_cast<double>(at + 1);
+          for (const Tensor& to : of) {
+            gradients.push_back(autograd::grad({of[1].sum()}, {to}, {}, true, false, true)[0]);
+            gradients.push_back(autograd::grad({loss}, {to}, {}, true)[0]);
+          }
+          gradients.push_back(autograd::grad({loss}, {leaf})[0]);
+          return gradients;
+        };
+        Results wanted = all_of(f), got = all_of(g);
+        for (size_t at = 0; at < wanted.size(); ++at) {
+          ASSERT_EQ(got[at].defined(), wanted[at].defined()) << "gradient " << at;
+          if (!wanted[at].defined()) continue;
+          EXPECT_LE(testing::difference(got[at], wanted[at]), 1e-9) << "gradient " << at;
+        }
       }
     }
 }

@@ -304,6 +304,35 @@ TEST(WhileLoop, InLoopsWrittenOutThatTakeOtherNumbersOfSteps) {
   }
 }
 
+// Compiling the first segment learns something of the size that data tells; who follows it knows that too, and finds
+// the same loop behind it (fuzz 948002333).
+TEST(WhileLoop, BehindABreakIsTheSameLoopInACallThatGoesAnotherWay) {
+  auto run = [](const Tensor& x, const Tensor& from) {
+    graph_break();
+    const Tensor part = x.slice(0, 0, (x > 0.1).sum().item<SymInt>());
+    auto goes_on = [](const Tensor& now) { return now.sum() < 30; };
+    auto written_out = [&](const Tensor& now) {
+      const Tensor positions = nonzero(part > 0.1).squeeze(1);
+      return now + 2 + cat({part.index_select(0, positions), part}).sum() * 0;
+    };
+    auto step = [&](const Tensor& now) { return now + 2 + part.sum() * 0; };
+    const Tensor last = while_loop(goes_on, step, while_loop(goes_on, written_out, from.cos()) - 30);
+    graph_break();
+    return last.sum().item<double>() > 30 ? last * 2 : last;
+  };
+  for (const char* backend : kBackends) {
+    auto compiled = compile(run, {.dynamic = Dynamic::On,
+                                  .backend = backend,
+                                  .capture_scalar_outputs = true,
+                                  .capture_dynamic_output_shape_ops = true});
+    const Tensor x = tensor(std::vector<double>{2, 3, 4, 1, 2, -1, -2, 4, -3});
+    for (double scale : {1.0, -100.0, 1.0, -3.0}) {
+      const Tensor from = full({9}, scale);
+      EXPECT_TRUE(same_bits(compiled(x, from), run(x, from))) << backend << ' ' << scale;
+    }
+  }
+}
+
 TEST(WhileLoop, SaysWhatIsWrong) {
   Tensor x = ones({2});
   auto always = [](const Tensor& now) { return now.sum() > -1; };

@@ -49,6 +49,21 @@ TEST(Builder, MultiplyingByOneIsNothing) {
   EXPECT_NE((real + 1.0).id(), real.id());
 }
 
+// A loop of at most one step, which may have none: that it has one is known inside of it and nowhere else
+// (fuzz 955001333).
+TEST(Builder, LoopsOfOneStepOrNoneTeachNothing) {
+  Builder b("k");
+  const int x = b.buffer("x", kFloat32, BufferRole::In), out = b.buffer("out", kFloat32, BufferRole::Out);
+  const Expr n = b.integer("n", {0, 1});
+  const Expr length = b.pool().constant(1) - n;
+  Lane total;
+  b.loop(length, {.reduction = true}, [&](Expr i) { total = b.reduce(ReduceKind::Sum, b.load(x, i)); });
+  b.store(out, b.pool().constant(0), total);
+  EXPECT_EQ(b.pool().range(n).min, 0);
+  EXPECT_EQ(b.pool().range(n).max, 1);
+  EXPECT_FALSE(b.pool().known(eq(length, b.pool().constant(1))).has_value());
+}
+
 TEST(Builder, IdenticalOperationsAreMadeOnce) {
   Builder b("k");
   const int x = b.buffer("x", kFloat32, BufferRole::In);
