@@ -3,7 +3,7 @@
 # Shared (tenon::runtime), and static (tenon::runtime_static) for programs that are one file.
 file(GLOB_RECURSE sources CONFIGURE_DEPENDS src/ops/*.cpp)
 # Of operators that are no rows, nothing is left.
-foreach(file table pointwise/below/closeness random/below/distributions)
+foreach(file table pointwise/below/closeness random/distributions)
   list(REMOVE_ITEM sources ${PROJECT_SOURCE_DIR}/src/ops/${file}.cpp)
 endforeach()
 add_library(tenon_row_kernels OBJECT ${sources})

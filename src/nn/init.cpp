@@ -113,11 +113,11 @@ double gain(std::string_view nonlinearity, double slope) {
 const Tensor& xavier_uniform_(const Tensor& tensor, double scale) {
   auto [in, out] = fans(tensor);
   double bound = scale * std::sqrt(6.0 / static_cast<double>(in + out));
-  return uniform_(tensor, -bound, bound);
+  return init::uniform_(tensor, -bound, bound);
 }
 const Tensor& xavier_normal_(const Tensor& tensor, double scale) {
   auto [in, out] = fans(tensor);
-  return normal_(tensor, 0, scale * std::sqrt(2.0 / static_cast<double>(in + out)));
+  return init::normal_(tensor, 0, scale * std::sqrt(2.0 / static_cast<double>(in + out)));
 }
 
 namespace {
@@ -131,10 +131,10 @@ double kaiming_deviation(const Tensor& tensor, const KaimingOptions& options) {
 
 const Tensor& kaiming_uniform_(const Tensor& tensor, const KaimingOptions& options) {
   double bound = std::sqrt(3.0) * kaiming_deviation(tensor, options);
-  return uniform_(tensor, -bound, bound);
+  return init::uniform_(tensor, -bound, bound);
 }
 const Tensor& kaiming_normal_(const Tensor& tensor, const KaimingOptions& options) {
-  return normal_(tensor, 0, kaiming_deviation(tensor, options));
+  return init::normal_(tensor, 0, kaiming_deviation(tensor, options));
 }
 
 }  // namespace tenon::nn::init

@@ -82,7 +82,7 @@ ChannelShuffle::ChannelShuffle(int64_t groups)
     : FunctionLayer("ChannelShuffle", fmt::format("groups={}", groups),
                     [=](const Tensor& x) { return channel_shuffle(x, groups); }) {}
 Upsample::Upsample(const InterpolateOptions& options)
-    : FunctionLayer("Upsample", options.mode == Interpolation::Bilinear ? "mode='bilinear'" : "mode='nearest'",
+    : FunctionLayer("Upsample", fmt::format("mode='{}'", name(options.mode)),
                     [=](const Tensor& x) { return interpolate(x, options); }) {}
 
 PadLayer::PadLayer(const char* kind, const Ints& padding, int64_t dims, const char* mode, double value)

@@ -1,4 +1,6 @@
 // Metadata of outputs: dtypes by promotion, sizes by broadcasting, strides as eager gives them.
+#include "category.h"
+
 #include <tenon/ops/row.h>
 #include <tenon/ops/strided.h>
 #include <tenon/sym/size_rules.h>
@@ -36,7 +38,6 @@ Dtype result_type(const Arguments& arguments, size_t first_lane) {
     else if (value.is_number())
       raise(number, value.scalar().dtype());
   }
-  auto category = [](Dtype dtype) { return dtype == Dtype::Bool ? 0 : is_floating(dtype) ? 2 : 1; };
   std::optional<Dtype> result = dimensioned;
   for (const std::optional<Dtype>& lower : {zero_dim, number})
     if (lower) {
@@ -70,7 +71,6 @@ Dtypes pointwise_dtypes(const Row& row, const Arguments& arguments) {
   }
   if (row.inplace()) {
     Dtype self = arguments.tensor("self").dtype();
-    auto category = [](Dtype dtype) { return dtype == Dtype::Bool ? 0 : is_floating(dtype) ? 2 : 1; };
     TENON_CHECK(category(dtypes.result) <= category(self) || row.pointwise.promotion == Promotion::Compare,
                 "[{}] a result of {} cannot be stored in self of {}", arguments.op().brief_name(), name(dtypes.result),
                 name(self));

@@ -1,3 +1,4 @@
+#include "category.h"
 #include "dispatch/named_errors.h"
 #include "support/thread_context.h"
 
@@ -94,7 +95,7 @@ void define_inplace_copy(const std::shared_ptr<Row>& row) {
       given[0] = dispatch::Value(dispatch::call_boxed(clone, args)[0].take_tensor());
     }
     Tensor result = dispatch::call_boxed(*functional, given)[0].take_tensor();
-    TENON_CHECK(result.dtype() == self.dtype() || is_floating(self.dtype()),
+    TENON_CHECK(category(result.dtype()) <= category(self.dtype()),
                 "[{}] a result of {} cannot be stored in self of {}", call.op.brief_name(), name(result.dtype()),
                 name(self.dtype()));
     const dispatch::Value args[] = {dispatch::Value(self), dispatch::Value(result), dispatch::Value(false)};

@@ -111,6 +111,7 @@ bool is_documented(const Program& program, const Configuration& configuration, c
   return difference.find(" has strides [") != std::string::npos || difference.rfind("the version of base", 0) == 0 ||
          difference.find("shares its memory with") != std::string::npos ||
          (difference.rfind("base ", 0) == 0 && writes) || says(got.call_error, "cannot be viewed as") ||
+         says(got.call_error, "cannot be broadcast together") ||
          says(got.call_error, "more than one element of the written-to tensor refers to a single memory location") ||
          (got.call_error.empty() && expected.call_error.find("at least one element") != std::string::npos);
 }

@@ -14,7 +14,7 @@ using autograd::grad_fn;
 using Where = std::vector<TensorIndex>;
 
 Tensor at(const Tensor& tensor, const Where& where) { return tensor.index(std::span<const TensorIndex>(where)); }
-void put(const Tensor& tensor, const Where& where, const Tensor& values) {
+void put_at(const Tensor& tensor, const Where& where, const Tensor& values) {
   tensor.index_put_(std::span<const TensorIndex>(where), values);
 }
 
@@ -26,7 +26,7 @@ void check_index(const Tensor& x, const Where& where) {
   EXPECT_TRUE(same_bits(found.detach(), at(x, where)));
   found.sum().backward();
   Tensor expected = zeros_like(x);
-  put(expected, where, tensor(1.0f));
+  put_at(expected, where, tensor(1.0f));
   EXPECT_TRUE(same_bits(y.grad(), expected));
 }
 
@@ -84,14 +84,14 @@ TEST_P(TestAutograd, indexing_duplicates) {
 
 TEST_P(TestAutograd, index_backward_does_not_save_tensor) {
   Tensor a = tensor({1.0f, 0.0f, 0.0f}), b = zeros({3}).set_requires_grad(), changed = b + 0;
-  put(changed, {a != 0}, at(changed, {a != 0}));
+  put_at(changed, {a != 0}, at(changed, {a != 0}));
   changed.backward(zeros({3}));
   EXPECT_TRUE(same_bits(b.grad(), zeros({3})));
 }
 
 Tensor put_twice(const Tensor& b) {
   Tensor c = zeros({3}, kFloat64);
-  put(c, {longs({1, 2})}, at(b, {longs({1, 1})}));
+  put_at(c, {longs({1, 2})}, at(b, {longs({1, 1})}));
   return c;
 }
 
@@ -110,7 +110,7 @@ TEST_P(TestAutograd, backward_twice_retained_graph_with_saved_values) {
 
 TEST_P(TestAutograd, backward_twice_retained_graph_without_saved_values) {
   Tensor b = doubles({3}), c = zeros({3}, kFloat64), g = ones({3}, kFloat64);
-  put(c, {longs({1, 2})}, at(b, {longs({1, 1})}));
+  put_at(c, {longs({1, 2})}, at(b, {longs({1, 1})}));
   c.backward(g, true);
   c.backward(g);
   EXPECT_TRUE(same_bits(b.grad(), tensor(std::vector<double>{0, 4, 0}, kFloat64)));
@@ -119,18 +119,18 @@ TEST_P(TestAutograd, backward_twice_retained_graph_without_saved_values) {
 void check_setitem(const Ints& sizes, const Where& where) {
   Tensor x = ones(SymInts(sizes.span())).set_requires_grad(), y = x + 2;
   int64_t version = y.version();
-  put(y, where, tensor(2.0f));
+  put_at(y, where, tensor(2.0f));
   EXPECT_NE(y.version(), version);
   y.backward(ones(SymInts(sizes.span())));
   Tensor expected = ones(SymInts(sizes.span()));
-  put(expected, where, tensor(0.0f));
+  put_at(expected, where, tensor(0.0f));
   EXPECT_TRUE(same_bits(x.grad(), expected));
   // Values that have gradients of their own.
   x = ones(SymInts(sizes.span())).set_requires_grad();
   y = x + 2;
   Tensor value = full_like(at(x.detach(), where).clone(), 7).set_requires_grad();
   version = y.version();
-  put(y, where, value);
+  put_at(y, where, value);
   EXPECT_NE(y.version(), version);
   y.backward(ones(SymInts(sizes.span())));
   EXPECT_TRUE(same_bits(x.grad(), expected));
@@ -150,7 +150,7 @@ TEST_P(TestAutograd, setitem) {
   check_setitem({5, 5, 5}, {longs({1, 3}), longs({2, 4}), Slice()});
   check_setitem({5, 5, 5}, {longs({2}), longs({1, 3}), Slice(None, None, 2)});
   Tensor x = randn({4}).set_requires_grad(), y = zeros({2, 3, 4});
-  put(y, {1}, x);
+  put_at(y, {1}, x);
   y.backward(randn({2, 3, 4}));
   EXPECT_EQ(x.grad().description(), x.description());
 }

@@ -80,6 +80,11 @@ bool takes_sizes(const Function& function) {
   return false;
 }
 
+// Lists among several results (`histogramdd`) would have to be copied apart; they are not spelled.
+bool has_spelling(const Function& function) {
+  return !(function.result.starts_with("std::tuple") && function.result.find("vector<Tensor>") != std::string::npos);
+}
+
 // An operator that computes one new tensor from others, which can therefore be written elsewhere.
 bool computes_one(const Function& function) {
   if (function.result != "Tensor" || function.schema.is_mutable() || function.schema.returns[0].alias) return false;
@@ -103,6 +108,7 @@ Compat generate_compat(const std::vector<Row>& rows) {
     };
     const bool has_out = std::any_of(functions.begin(), functions.end(), is_out);
     for (const Function& function : functions) {
+      if (!has_spelling(function)) continue;
       bool in_place = writes_first(function);
       bool out = is_out(function);
       if (function.method && !kByHand.contains(function.name)) {

@@ -20,7 +20,7 @@ struct Rule {
 
 // Where the type does not say what fits. Those of an operator come before those of a name.
 constexpr Rule kTensors[] = {
-    {"addmm.self", "ones({2})"},
+    {"addmm.self", "ones({2, 2})"},
     {"baddbmm.self", "ones({4, 2, 2})"},
     {"batch1", "ones({4, 2, 3})"},
     {"batch2", "ones({4, 3, 2})"},

@@ -113,7 +113,9 @@ Function make_out_function(const Schema& functional) {
 }  // namespace
 
 std::vector<Function> make_functions(const Row& row) {
-  std::vector<Function> functions = {make_function(row.schema)};
+  std::vector<Function> functions;
+  if (row.for_graphs) return functions;
+  if (!row.in_place_alone) functions.push_back(make_function(row.schema));
   if (row.with_inplace) functions.push_back(make_function(schema::inplace_form(row.schema)));
   if (row.pointwise && !row.no_inplace) {
     if (schema::has_inplace_form(row.schema)) functions.push_back(make_function(schema::inplace_form(row.schema)));
@@ -147,6 +149,13 @@ std::string example_call(const Function& function, bool method) {
   // (With `using namespace tenon`, as in the examples, std alone could be either.)
   std::string scope = method ? function.parameters[0].example + "." : function.name == "std" ? "tenon::" : "";
   return scope + function.name + "(" + values + ");";
+}
+
+// What the row's comment gives; in the in-place form the operator's name is that form's.
+std::string example_of(const Row& row, const Function& function) {
+  const std::string name = row.schema.name;
+  const bool in_place = function.name == name + "_" && row.example.starts_with(name + "(");
+  return in_place ? function.name + row.example.substr(name.size()) : row.example;
 }
 
 std::string signature(const Function& function) {
@@ -244,7 +253,7 @@ Api generate(const std::vector<Row>& rows) {
       duplicates.add(row, function);
       const auto head = [&](bool method) {
         // A name that begins with _ is for other operators.
-        const std::string example = !row.example.empty()             ? row.example
+        const std::string example = !row.example.empty()             ? example_of(row, function)
                                     : function.name.starts_with("_") ? ""
                                                                      : example_call(function, method);
         return "// " + function.schema.str() + (example.empty() ? "" : "\n//   " + example) + "\n" + function.result +

@@ -38,14 +38,20 @@ void read_calls(const std::vector<Token>& tokens, size_t i, Row& row) {
   fail("{}: expected `;` after the row of `{}`", row.place(), row.schema.qualified_name());
 }
 
-// Of the comment on the line before `line`.
-std::string example_before(std::string_view text, int line) {
-  constexpr std::string_view kMark = "// Example: ";
+std::string_view line_before(std::string_view text, int line) {
+  if (line <= 1) return {};
   size_t begin = 0;
   for (int at = 1; at < line - 1; ++at) begin = text.find('\n', begin) + 1;
-  const std::string_view before = text.substr(begin, text.find('\n', begin) - begin);
-  const size_t mark = line > 1 ? before.find(kMark) : std::string_view::npos;
-  return mark == std::string_view::npos ? "" : std::string(before.substr(mark + kMark.size()));
+  return text.substr(begin, text.find('\n', begin) - begin);
+}
+
+// What the comment on the line before a row says to the generator.
+void read_comment(std::string_view before, Row& row) {
+  constexpr std::string_view kMark = "// Example: ";
+  const size_t mark = before.find(kMark);
+  if (mark != std::string_view::npos) row.example = before.substr(mark + kMark.size());
+  row.for_graphs = before.ends_with("// For graphs alone.");
+  row.in_place_alone = before.ends_with("// In place alone.");
 }
 
 }  // namespace
@@ -64,7 +70,7 @@ std::vector<Row> scan(const std::string& file, std::string_view text) {
     row.file = file;
     row.line = tokens[i].line;
     row.family = family;
-    row.example = example_before(text, row.line);
+    read_comment(line_before(text, row.line), row);
     std::string literal;
     size_t next = i + 2;
     for (; next < tokens.size() && tokens[next].kind == Token::Kind::String; ++next) literal += tokens[next].text;

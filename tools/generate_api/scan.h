@@ -18,9 +18,12 @@ struct Row {
   bool pointwise = false;     // the next call is `.pointwise(`
   bool no_inplace = false;    // `.no_inplace(` among the row's calls
   bool with_inplace = false;  // `.with_inplace(` among them
-  // The code of a comment `// Example: …` on the line before the `op`, for a row whose example cannot be composed from
-  // its schema (see example.h); it stands for all forms of the operator.
+  // Of a comment on the line before the `op`:
+  // `// Example: …`: its code, for a row whose example cannot be composed from its schema (see example.h); it stands
+  // for all forms of the operator.
   std::string example;
+  bool for_graphs = false;      // `// For graphs alone.`: it has no C++ function
+  bool in_place_alone = false;  // `// In place alone.`: its in-place form has one
 
   std::string place() const;  // "file:line"
 };

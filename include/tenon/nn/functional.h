@@ -4,6 +4,7 @@
 #include <tenon/core/tensor.h>
 
 #include <optional>
+#include <string_view>
 #include <vector>
 
 namespace tenon {
@@ -43,20 +44,52 @@ struct BatchNormOptions {
 Tensor batch_norm(const Tensor& input, const Tensor& running_mean, const Tensor& running_var,
                   const BatchNormOptions& options = {});
 
-enum class Interpolation : uint8_t { Nearest, Bilinear };
+// Linear, Bilinear and Trilinear are of inputs [N, C, W], [N, C, H, W] and [N, C, D, H, W], Bicubic of [N, C, H, W],
+// the others of any of them. Nearest takes the place rounded down, NearestExact the one whose centre is nearest.
+//
+//   std::string_view text = name(Interpolation::NearestExact);  // "nearest-exact"
+enum class Interpolation : uint8_t { Nearest, Bilinear, Bicubic, Linear, Trilinear, Area, NearestExact };
+std::string_view name(Interpolation mode);
 
-// Exactly one of `size` and `scale_factor` is given; one number stands for both dimensions.
+// Exactly one of `size` and `scale_factor` is given; one number stands for all dimensions behind the channels.
 struct InterpolateOptions {
   std::optional<SymInts> size = {};
   std::optional<std::vector<double>> scale_factor = {};
   Interpolation mode = Interpolation::Nearest;
-  bool align_corners = false;  // Bilinear: the corners of both images lie on each other
+  bool align_corners = false;  // of the (bi-, tri-) linear and cubic modes: the corners of both lie on each other
+  bool antialias = false;      // Bilinear and Bicubic: what becomes smaller is smoothed first
 };
 
-// An image [N, C, H, W] in another size.
+// An input [N, C, …] in another size.
 //
 //   InterpolateOptions options{.size = SymInts{8, 8}, .mode = Interpolation::Bilinear};
 //   Tensor large = interpolate(ones({1, 3, 4, 4}), options);
+//   InterpolateOptions by_factor{.scale_factor = std::vector<double>{2}, .mode = Interpolation::Linear};
+//   Tensor twice = interpolate(ones({1, 3, 4}), by_factor);
 Tensor interpolate(const Tensor& input, const InterpolateOptions& options);
+
+// What lies outside of the input: zeros, the nearest element of it, or the input in a mirror.
+enum class GridPadding : uint8_t { Zeros, Border, Reflection };
+
+//   GridSampleOptions options{.mode = Interpolation::Nearest, .padding = GridPadding::Border};
+//   Tensor turned = grid_sample(ones({1, 3, 4, 4}), affine_grid(ones({1, 2, 3}), {1, 3, 4, 4}), options);
+struct GridSampleOptions {
+  Interpolation mode = Interpolation::Bilinear;  // also of [N, C, D, H, W]; or Nearest; or, of [N, C, H, W], Bicubic
+  GridPadding padding = GridPadding::Zeros;
+  bool align_corners = false;  // -1 and 1 are the centres of the outermost elements instead of their borders
+};
+
+// An input [N, C, H, W] or [N, C, D, H, W] read at places: the grid [N, H', W', 2] has x and y, [N, D', H', W', 3] x, y
+// and z, from -1 to 1.
+//
+//   Tensor images = ones({1, 3, 4, 4}), grid = zeros({1, 2, 2, 2});
+//   Tensor centre = grid_sample(images, grid);  // [1, 3, 2, 2]
+Tensor grid_sample(const Tensor& input, const Tensor& grid, const GridSampleOptions& options = {});
+
+// The grid that reads an input of `size` ([N, C, H, W] or [N, C, D, H, W]) through the affine maps `theta`, [N, 2, 3]
+// or [N, 3, 4].
+//
+//   Tensor same = affine_grid(eye(2, 3).unsqueeze(0), {1, 3, 4, 4});  // [1, 4, 4, 2]
+Tensor affine_grid(const Tensor& theta, const SymInts& size, bool align_corners = false);
 
 }  // namespace tenon

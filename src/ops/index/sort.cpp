@@ -60,6 +60,10 @@ OPS(sort) {
       })
       .grad("self", saves("indices"), ordered_grad)
       .not_differentiable("indices");
+  op("msort(Tensor self) -> Tensor").decompose([](const Tensor& self) {
+    TENON_CHECK(self.defined(), "[msort] expected a tensor, got an undefined one");
+    return std::get<0>(sort(self, 0));
+  });
 }
 
 }  // namespace tenon::ops

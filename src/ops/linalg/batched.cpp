@@ -63,9 +63,11 @@ OPS(batched) {
             [](Grad& g) {
               return times(bmm(g.grad(), transpose(g.saved("batch2"), 1, 2)), g.argument("alpha").scalar());
             })
-      .grad("batch2", saves("batch1"), [](Grad& g) {
-        return times(bmm(transpose(g.saved("batch1"), 1, 2), g.grad()), g.argument("alpha").scalar());
-      });
+      .grad("batch2", saves("batch1"),
+            [](Grad& g) {
+              return times(bmm(transpose(g.saved("batch1"), 1, 2), g.grad()), g.argument("alpha").scalar());
+            })
+      .with_inplace();
 }
 
 }  // namespace tenon::ops

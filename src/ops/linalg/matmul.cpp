@@ -163,7 +163,8 @@ OPS(matmul) {
       .grad("mat1", saves("mat2"),
             [](Grad& g) { return scaled(mm(g.grad(), t(g.saved("mat2"))), g.argument("alpha").scalar()); })
       .grad("mat2", saves("mat1"),
-            [](Grad& g) { return scaled(mm(t(g.saved("mat1")), g.grad()), g.argument("alpha").scalar()); });
+            [](Grad& g) { return scaled(mm(t(g.saved("mat1")), g.grad()), g.argument("alpha").scalar()); })
+      .with_inplace();
   op("bmm(Tensor self, Tensor mat2) -> Tensor")
       .role(Role::Product)
       .kernel(

@@ -173,13 +173,17 @@ OPS(activation) {
       .no_inplace()
       .grad("self", saves("self"), [](Grad& g) { return g.grad() * sigmoid(-g.saved("self")); });
   // The scale and slope that keep mean 0 and variance 1 from layer to layer.
-  op("selu(Tensor self) -> Tensor").decompose([](const Tensor& self) {
-    return elu(self, 1.6732632423543772848170429916717, 1.0507009873554804934193349852946);
-  });
-  op("celu(Tensor self, Scalar alpha=1.0) -> Tensor").decompose([](const Tensor& self, const Scalar& alpha) {
-    TENON_CHECK(alpha.to_double() != 0, "[celu] expected an alpha other than 0");
-    return elu(self, alpha, 1, 1 / alpha.to_double());
-  });
+  op("selu(Tensor self) -> Tensor")
+      .decompose([](const Tensor& self) {
+        return elu(self, 1.6732632423543772848170429916717, 1.0507009873554804934193349852946);
+      })
+      .with_inplace();
+  op("celu(Tensor self, Scalar alpha=1.0) -> Tensor")
+      .decompose([](const Tensor& self, const Scalar& alpha) {
+        TENON_CHECK(alpha.to_double() != 0, "[celu] expected an alpha other than 0");
+        return elu(self, alpha, 1, 1 / alpha.to_double());
+      })
+      .with_inplace();
   // Example: prelu(x, ones({3}));
   op("prelu(Tensor self, Tensor weight) -> Tensor").decompose(prelu_of);
   // The first half along `dim`, gated by the second.

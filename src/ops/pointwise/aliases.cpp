@@ -12,45 +12,62 @@ Tensor first(const Tensor& self, const char* op_name) {
 }  // namespace
 
 OPS(aliases) {
-  op("absolute(Tensor self) -> Tensor").decompose([](const Tensor& x) { return abs(first(x, "absolute")); });
-  op("negative(Tensor self) -> Tensor").decompose([](const Tensor& x) { return neg(first(x, "negative")); });
-  op("fix(Tensor self) -> Tensor").decompose([](const Tensor& x) { return trunc(first(x, "fix")); });
-  op("arccos(Tensor self) -> Tensor").decompose([](const Tensor& x) { return acos(first(x, "arccos")); });
-  op("arccosh(Tensor self) -> Tensor").decompose([](const Tensor& x) { return acosh(first(x, "arccosh")); });
-  op("arcsin(Tensor self) -> Tensor").decompose([](const Tensor& x) { return asin(first(x, "arcsin")); });
-  op("arcsinh(Tensor self) -> Tensor").decompose([](const Tensor& x) { return asinh(first(x, "arcsinh")); });
-  op("arctan(Tensor self) -> Tensor").decompose([](const Tensor& x) { return atan(first(x, "arctan")); });
-  op("arctanh(Tensor self) -> Tensor").decompose([](const Tensor& x) { return atanh(first(x, "arctanh")); });
-  op("arctan2(Tensor self, Tensor other) -> Tensor").decompose([](const Tensor& y, const Tensor& x) {
-    return atan2(first(y, "arctan2"), x);
-  });
-  op("multiply.Tensor(Tensor self, Tensor other) -> Tensor").decompose([](const Tensor& x, const Tensor& y) {
-    return mul(first(x, "multiply"), y);
-  });
-  op("divide.Tensor(Tensor self, Tensor other) -> Tensor").decompose([](const Tensor& x, const Tensor& y) {
-    return div(first(x, "divide"), y);
-  });
-  op("true_divide.Tensor(Tensor self, Tensor other) -> Tensor").decompose([](const Tensor& x, const Tensor& y) {
-    return div(first(x, "true_divide"), y);
-  });
+  op("absolute(Tensor self) -> Tensor")
+      .decompose([](const Tensor& x) { return abs(first(x, "absolute")); })
+      .with_inplace();
+  op("negative(Tensor self) -> Tensor")
+      .decompose([](const Tensor& x) { return neg(first(x, "negative")); })
+      .with_inplace();
+  op("fix(Tensor self) -> Tensor").decompose([](const Tensor& x) { return trunc(first(x, "fix")); }).with_inplace();
+  op("arccos(Tensor self) -> Tensor")
+      .decompose([](const Tensor& x) { return acos(first(x, "arccos")); })
+      .with_inplace();
+  op("arccosh(Tensor self) -> Tensor")
+      .decompose([](const Tensor& x) { return acosh(first(x, "arccosh")); })
+      .with_inplace();
+  op("arcsin(Tensor self) -> Tensor")
+      .decompose([](const Tensor& x) { return asin(first(x, "arcsin")); })
+      .with_inplace();
+  op("arcsinh(Tensor self) -> Tensor")
+      .decompose([](const Tensor& x) { return asinh(first(x, "arcsinh")); })
+      .with_inplace();
+  op("arctan(Tensor self) -> Tensor")
+      .decompose([](const Tensor& x) { return atan(first(x, "arctan")); })
+      .with_inplace();
+  op("arctanh(Tensor self) -> Tensor")
+      .decompose([](const Tensor& x) { return atanh(first(x, "arctanh")); })
+      .with_inplace();
+  op("arctan2(Tensor self, Tensor other) -> Tensor")
+      .decompose([](const Tensor& y, const Tensor& x) { return atan2(first(y, "arctan2"), x); })
+      .with_inplace();
+  op("multiply.Tensor(Tensor self, Tensor other) -> Tensor")
+      .decompose([](const Tensor& x, const Tensor& y) { return mul(first(x, "multiply"), y); })
+      .with_inplace();
+  op("divide.Tensor(Tensor self, Tensor other) -> Tensor")
+      .decompose([](const Tensor& x, const Tensor& y) { return div(first(x, "divide"), y); })
+      .with_inplace();
+  op("true_divide.Tensor(Tensor self, Tensor other) -> Tensor")
+      .decompose([](const Tensor& x, const Tensor& y) { return div(first(x, "true_divide"), y); })
+      .with_inplace();
   op("subtract.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor")
       .decompose(
-          [](const Tensor& x, const Tensor& y, const Scalar& alpha) { return sub(first(x, "subtract"), y, alpha); });
-  op("greater.Tensor(Tensor self, Tensor other) -> Tensor").decompose([](const Tensor& x, const Tensor& y) {
-    return gt(first(x, "greater"), y);
-  });
-  op("greater_equal.Tensor(Tensor self, Tensor other) -> Tensor").decompose([](const Tensor& x, const Tensor& y) {
-    return ge(first(x, "greater_equal"), y);
-  });
-  op("less.Tensor(Tensor self, Tensor other) -> Tensor").decompose([](const Tensor& x, const Tensor& y) {
-    return lt(first(x, "less"), y);
-  });
-  op("less_equal.Tensor(Tensor self, Tensor other) -> Tensor").decompose([](const Tensor& x, const Tensor& y) {
-    return le(first(x, "less_equal"), y);
-  });
-  op("not_equal.Tensor(Tensor self, Tensor other) -> Tensor").decompose([](const Tensor& x, const Tensor& y) {
-    return ne(first(x, "not_equal"), y);
-  });
+          [](const Tensor& x, const Tensor& y, const Scalar& alpha) { return sub(first(x, "subtract"), y, alpha); })
+      .with_inplace();
+  op("greater.Tensor(Tensor self, Tensor other) -> Tensor")
+      .decompose([](const Tensor& x, const Tensor& y) { return gt(first(x, "greater"), y); })
+      .with_inplace();
+  op("greater_equal.Tensor(Tensor self, Tensor other) -> Tensor")
+      .decompose([](const Tensor& x, const Tensor& y) { return ge(first(x, "greater_equal"), y); })
+      .with_inplace();
+  op("less.Tensor(Tensor self, Tensor other) -> Tensor")
+      .decompose([](const Tensor& x, const Tensor& y) { return lt(first(x, "less"), y); })
+      .with_inplace();
+  op("less_equal.Tensor(Tensor self, Tensor other) -> Tensor")
+      .decompose([](const Tensor& x, const Tensor& y) { return le(first(x, "less_equal"), y); })
+      .with_inplace();
+  op("not_equal.Tensor(Tensor self, Tensor other) -> Tensor")
+      .decompose([](const Tensor& x, const Tensor& y) { return ne(first(x, "not_equal"), y); })
+      .with_inplace();
   op("special_erf(Tensor self) -> Tensor").decompose([](const Tensor& x) { return erf(first(x, "special_erf")); });
   op("special_erfc(Tensor self) -> Tensor").decompose([](const Tensor& x) { return erfc(first(x, "special_erfc")); });
   op("special_erfinv(Tensor self) -> Tensor").decompose([](const Tensor& x) {

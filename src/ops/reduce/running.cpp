@@ -91,7 +91,8 @@ OPS(running) {
         kernels::cumulative_product(self, arguments.dim("dim", self.dim()), outputs[0]);
       })
       .shape(product_shape)
-      .grad("self", saves("self", "result"), cumprod_grad);
+      .grad("self", saves("self", "result"), cumprod_grad)
+      .with_inplace();
   op("logcumsumexp(Tensor self, int dim) -> Tensor")
       .kernel([](const Arguments& arguments, std::span<Tensor> outputs) {
         const Tensor& self = arguments.tensor("self");

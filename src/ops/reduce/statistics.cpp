@@ -343,12 +343,14 @@ OPS(statistics) {
         kernels::cumulative_sum(self, arguments.dim("dim", self.dim()), outputs[0]);
       })
       .shape(cumulative_shape)
-      .grad("self", saves(), [](Grad& g) {
-        Tensor grad = g.grad();
-        if (grad.dim() == 0) return grad.to(g.dtype("self"));
-        int64_t dim = g.argument("dim").integer();
-        return flip(cumsum(flip(grad, one_dim(dim)), dim), one_dim(dim)).to(g.dtype("self"));
-      });
+      .grad("self", saves(),
+            [](Grad& g) {
+              Tensor grad = g.grad();
+              if (grad.dim() == 0) return grad.to(g.dtype("self"));
+              int64_t dim = g.argument("dim").integer();
+              return flip(cumsum(flip(grad, one_dim(dim)), dim), one_dim(dim)).to(g.dtype("self"));
+            })
+      .with_inplace();
 }
 
 }  // namespace tenon::ops

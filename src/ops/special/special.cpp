@@ -130,7 +130,7 @@ OPS(special) {
       })
       .grad("self", saves("self"),
             [](Grad& g) { return g.grad() * polygamma(g.argument("n").integer() + 1, g.saved("self")); });
-  op("mvlgamma(Tensor self, int p) -> Tensor").decompose(log_multigamma);
+  op("mvlgamma(Tensor self, int p) -> Tensor").decompose(log_multigamma).with_inplace();
   op("igamma(Tensor self, Tensor other) -> Tensor")
       .kernel([](const Arguments& arguments, std::span<Tensor> outputs) {
         kernels::incomplete_gamma(arguments.tensor("self"), arguments.tensor("other"), false, outputs[0]);

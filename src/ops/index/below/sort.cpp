@@ -10,10 +10,6 @@ OPS(stable_sort) {
       .decompose([](const Tensor& self, std::optional<bool>, int64_t dim, bool descending) {
         return sort(given(self, "sort"), dim, descending);
       });
-  op("msort(Tensor self) -> Tensor").decompose([](const Tensor& self) {
-    TENON_CHECK(self.defined(), "[msort] expected a tensor, got an undefined one");
-    return std::get<0>(sort(self, 0));
-  });
   op("argsort.stable(Tensor self, *, bool stable, int dim=-1, bool descending=False) -> Tensor")
       .decompose([](const Tensor& self, bool, int64_t dim, bool descending) { return argsort(self, dim, descending); });
 }

@@ -1,4 +1,4 @@
-// Reductions to truth values and to both extrema, by forms that only graphs name.
+// Reductions to truth values, by forms that only graphs name.
 #include "ops/by_name.h"
 
 #include <tenon/ops/table.h>
@@ -29,13 +29,6 @@ OPS(reductions) {
   op("all.dim(Tensor self, int dim, bool keepdim=False) -> Tensor")
       .decompose([](const Tensor& self, int64_t dim, bool keepdim) {
         return truth(all(self, OptionalInts(one_dim(self, dim, "all")), keepdim), self);
-      });
-  op("aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)")
-      .decompose([](const Tensor& self, std::optional<int64_t> dim, bool keepdim) {
-        Ints dims;
-        if (dim) dims.push_back(wrap_dim(*dim, given(self, "aminmax").dim(), "aminmax"));
-        for (int64_t each = 0; !dim && each < given(self, "aminmax").dim(); ++each) dims.push_back(each);
-        return std::tuple(amin(self, dims, keepdim), amax(self, dims, keepdim));
       });
 }
 

@@ -120,6 +120,7 @@ Tensor rectified_with_noise(const Tensor& self, const Tensor& noise, const Scala
 }  // namespace
 
 OPS(distributions) {
+  // In place alone.
   op("uniform(Tensor self, float from=0., float to=1., *, Generator? generator=None) -> Tensor")
       .decompose([](const Tensor& self, double from, double to, Generator* generator) {
         Tensor drawn = uniform_like(self, generator, "uniform_");
@@ -129,18 +130,21 @@ OPS(distributions) {
         return (drawn * (to - from) + from).to(self.dtype());
       })
       .with_inplace();
+  // In place alone.
   op("normal(Tensor self, float mean=0., float std=1., *, Generator? generator=None) -> Tensor")
       .decompose([](const Tensor& self, double mean, double std, Generator* generator) {
         TENON_CHECK(std >= 0, "[normal_] expected a deviation of at least 0, got {}", std);
         return (normal_like(self, generator, "normal_") * std + mean).to(self.dtype());
       })
       .with_inplace();
+  // In place alone.
   op("log_normal(Tensor self, float mean=1., float std=2., *, Generator? generator=None) -> Tensor")
       .decompose([](const Tensor& self, double mean, double std, Generator* generator) {
         TENON_CHECK(std > 0, "[log_normal_] expected a deviation above 0, got {}", std);
         return exp(normal_like(self, generator, "log_normal_") * std + mean).to(self.dtype());
       })
       .with_inplace();
+  // In place alone.
   op("cauchy(Tensor self, float median=0., float sigma=1., *, Generator? generator=None) -> Tensor")
       .decompose([](const Tensor& self, double median, double sigma, Generator* generator) {
         Tensor drawn = uniform_like(self, generator, "cauchy_");
@@ -149,6 +153,7 @@ OPS(distributions) {
         return (tan((drawn - 0.5) * std::numbers::pi) * sigma + median).to(self.dtype());
       })
       .with_inplace();
+  // In place alone.
   op("exponential(Tensor self, float lambd=1., *, Generator? generator=None) -> Tensor")
       .decompose([](const Tensor& self, double lambd, Generator* generator) {
         Tensor drawn = uniform_like(self, generator, "exponential_");
@@ -157,6 +162,7 @@ OPS(distributions) {
         return (log1p(-drawn) * (-1.0 / lambd)).to(self.dtype());
       })
       .with_inplace();
+  // In place alone.
   op("geometric(Tensor self, float p, *, Generator? generator=None) -> Tensor")
       .decompose([](const Tensor& self, double p, Generator* generator) {
         Tensor drawn = uniform_like(self, generator, "geometric_");
@@ -191,14 +197,17 @@ OPS(distributions) {
         options.device = device;
         return randn(size, options) * std + mean;
       });
+  // For graphs alone.
   op("alpha_dropout(Tensor input, float p, bool train) -> Tensor")
       .decompose([](const Tensor& input, double p, bool train) {
         return alpha_dropped(input, p, train, false, "alpha_dropout");
       });
+  // For graphs alone.
   op("feature_alpha_dropout(Tensor input, float p, bool train) -> Tensor")
       .decompose([](const Tensor& input, double p, bool train) {
         return alpha_dropped(input, p, train, true, "feature_alpha_dropout");
       });
+  // For graphs alone.
   op("feature_dropout(Tensor input, float p, bool train) -> Tensor")
       .decompose([](const Tensor& input, double p, bool train) {
         if (!train || p == 0 || decide_or(real(input, "feature_dropout").numel() == 0, false))
@@ -208,9 +217,11 @@ OPS(distributions) {
         return (input.to(noise.dtype()) * noise / (1 - p)).to(input.dtype());
       });
   // `noise` becomes the factors. Without training it is left alone.
+  // For graphs alone.
   op("rrelu_with_noise(Tensor self, Tensor(b!) noise, Scalar lower=0.125, Scalar upper=0.3333333333333333, bool "
      "training=False, Generator? generator=None) -> Tensor")
       .decompose(rectified_with_noise);
+  // For graphs alone.
   op("rrelu_with_noise_backward(Tensor grad_output, Tensor self, Tensor noise, Scalar lower, Scalar upper, bool "
      "training, bool self_is_result) -> Tensor")
       .decompose([](const Tensor& grad, const Tensor& self, const Tensor& noise, const Scalar& lower,
@@ -219,6 +230,7 @@ OPS(distributions) {
         if (training && high - low > 1e-6) return real(grad, "rrelu_with_noise_backward") * noise;
         return where(real(self, "rrelu_with_noise_backward") > 0, grad, grad * ((low + high) / 2));
       });
+  // For graphs alone.
   op("rrelu(Tensor self, Scalar lower=0.125, Scalar upper=0.3333333333333333, bool training=False, Generator? "
      "generator=None) -> Tensor")
       .decompose([](const Tensor& self, const Scalar& lower, const Scalar& upper, bool training, Generator* generator) {

@@ -203,9 +203,11 @@ Tensor volumes_sampled(const Tensor& input, const Tensor& grid, int64_t interpol
 }  // namespace
 
 OPS(grid_sampling) {
+  // Example: grid_sampler_3d(ones({1, 2, 4, 4, 4}), zeros({1, 3, 3, 3, 3}), 0, 0, false);
   op("grid_sampler_3d(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> "
      "Tensor")
       .decompose(volumes_sampled);
+  // Example: grid_sampler(ones({1, 2, 4, 4}), zeros({1, 3, 3, 2}), 0, 0, false);
   op("grid_sampler(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> Tensor")
       .decompose([](const Tensor& input, const Tensor& grid, int64_t interpolation_mode, int64_t padding_mode,
                     bool align_corners) {
@@ -213,6 +215,7 @@ OPS(grid_sampling) {
         return (of_volumes ? volumes_sampled : grid_sampled)(input, grid, interpolation_mode, padding_mode,
                                                              align_corners);
       });
+  // Example: grid_sampler_2d(ones({1, 2, 4, 4}), zeros({1, 3, 3, 2}), 0, 0, false);
   op("grid_sampler_2d(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> "
      "Tensor")
       .decompose(grid_sampled);

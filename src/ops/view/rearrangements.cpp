@@ -86,9 +86,13 @@ Tensor embedded(const Tensor& self, int64_t offset, const char* op_name) {
 }  // namespace
 
 OPS(rearrangements) {
+  // For graphs alone.
   op("pixel_shuffle(Tensor self, int upscale_factor) -> Tensor").decompose(channels_to_pixels);
+  // For graphs alone.
   op("pixel_unshuffle(Tensor self, int downscale_factor) -> Tensor").decompose(pixels_to_channels);
+  // For graphs alone.
   op("channel_shuffle(Tensor self, SymInt groups) -> Tensor").decompose(shuffled_channels);
+  // For graphs alone.
   op("native_channel_shuffle(Tensor self, SymInt groups) -> Tensor").decompose(shuffled_channels);
   op("diag(Tensor self, int diagonal=0) -> Tensor").decompose([](const Tensor& self, int64_t offset) {
     TENON_CHECK(given(self, "diag").dim() == 1 || self.dim() == 2, "[diag] expected a vector or a matrix, got {}",
@@ -108,10 +112,12 @@ OPS(rearrangements) {
     TENON_CHECK(given(self, "flipud").dim() >= 1, "[flipud] expected at least 1 dimension, got {}", self.description());
     return flip(self, Ints{0});
   });
+  // For graphs alone.
   op("mT(Tensor(a) self) -> Tensor(a)").decompose([](const Tensor& self) {
     TENON_CHECK(given(self, "mT").dim() >= 2, "[mT] expected matrices, got {}", self.description());
     return transpose(self, -2, -1);
   });
+  // For graphs alone.
   op("numpy_T(Tensor(a) self) -> Tensor(a)").decompose([](const Tensor& self) {
     Ints order;
     for (int64_t dim = given(self, "numpy_T").dim(); dim-- > 0;) order.push_back(dim);

@@ -146,6 +146,7 @@ OPS(histograms) {
       })
       .not_differentiable("hist")
       .not_differentiable("bin_edges");
+  // Example: histogram(x, arange(3).to(kFloat32));
   op("histogram.bins_tensor(Tensor self, Tensor bins, *, Tensor? weight=None, bool density=False) -> (Tensor hist, "
      "Tensor bin_edges)")
       .decompose([](const Tensor& self, const Tensor& bins, const OptionalTensor& weight, bool density) {
@@ -154,10 +155,12 @@ OPS(histograms) {
       })
       .not_differentiable("hist")
       .not_differentiable("bin_edges");
+  // For graphs alone.
   op("_histogramdd_bin_edges(Tensor self, int[] bins, *, float[]? range=None, Tensor? weight=None, bool density=False) "
      "-> Tensor[]")
       .decompose([](const Tensor& self, const Ints& bins, const std::optional<std::vector<double>>& range,
                     const OptionalTensor&, bool) { return bin_edges(self.detach(), bins, range, "histogramdd"); });
+  // For graphs alone.
   op("_histogramdd_from_bin_cts(Tensor self, int[] bins, *, float[]? range=None, Tensor? weight=None, bool "
      "density=False) -> Tensor")
       .decompose([](const Tensor& self, const Ints& bins, const std::optional<std::vector<double>>& range,
@@ -165,6 +168,7 @@ OPS(histograms) {
         Tensor x = self.detach();
         return counts(x, bin_edges(x, bins, range, "histogramdd"), weight, density, "histogramdd");
       });
+  // For graphs alone.
   op("_histogramdd_from_bin_tensors(Tensor self, Tensor[] bins, *, Tensor? weight=None, bool density=False) -> Tensor")
       .decompose([](const Tensor& self, const Tensors& bins, const OptionalTensor& weight, bool density) {
         TENON_CHECK(self.defined() && !bins.empty() && self.dim() >= 2 &&
@@ -172,6 +176,7 @@ OPS(histograms) {
                     "[histogramdd] expected edges for each dimension of the points");
         return counts(self.detach(), bins, weight, density, "histogramdd");
       });
+  // Example: histogramdd(x, {2, 2, 2});
   op("histogramdd(Tensor self, int[] bins, float[]? range=None, Tensor? weight=None, bool density=False) -> (Tensor "
      "hist, Tensor[] bin_edges)")
       .decompose([](const Tensor& self, const Ints& bins, const std::optional<std::vector<double>>& range,
@@ -180,6 +185,7 @@ OPS(histograms) {
         Tensors edges = bin_edges(x, bins, range, "histogramdd");
         return std::tuple(counts(x, edges, weight, density, "histogramdd"), edges);
       });
+  // Example: histogramdd(x, std::vector<Tensor>(3, arange(3).to(kFloat32)));
   op("histogramdd.TensorList_bins(Tensor self, Tensor[] bins, float[]? range=None, Tensor? weight=None, bool "
      "density=False) -> (Tensor hist, Tensor[] bin_edges)")
       .decompose([](const Tensor& self, const Tensors& bins, const std::optional<std::vector<double>>&,
@@ -191,6 +197,7 @@ OPS(histograms) {
         for (const Tensor& each : bins) edges.push_back(clone(each.detach(), MemoryFormat::Contiguous));
         return std::tuple(counts(self.detach(), edges, weight, density, "histogramdd"), edges);
       });
+  // Example: bincount(full({2}, 3));
   op("bincount(Tensor self, Tensor? weights=None, SymInt minlength=0) -> Tensor")
       .dynamic_kernel([](const Arguments& arguments) {
         const Tensor& self = arguments.tensor("self");

@@ -31,6 +31,7 @@ OPS(random_like) {
         TensorOptions options = options_like(self, dtype, device);
         return laid_out_as(self, randint(low, high, self.sym_sizes(), options), format);
       });
+  // For graphs alone.
   op("randn.generator(SymInt[] size, *, Generator? generator, ScalarType? dtype=None, Layout? layout=None, Device? "
      "device=None, bool? pin_memory=None) -> Tensor")
       .decompose([](const SymInts& size, Generator* generator, std::optional<Dtype> dtype, std::optional<Layout>,
@@ -42,6 +43,7 @@ OPS(random_like) {
         return randn(size, options);
       });
   // For the sake of its in-place form, which is ATen's.
+  // In place alone.
   op("bernoulli.float(Tensor self, float p=0.5, *, Generator? generator=None) -> Tensor")
       .decompose([](const Tensor& self, double p, Generator* generator) {
         refuse(generator, "bernoulli_");

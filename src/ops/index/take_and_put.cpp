@@ -1,4 +1,4 @@
-// Elements picked, and put, by the numbers of an index, by forms that only graphs name.
+// Elements taken, and put, by the numbers of an index.
 #include "ops/by_name.h"
 
 #include <tenon/ops/table.h>
@@ -29,18 +29,21 @@ OPS(index_forms) {
     Tensor flat = reshape(given(self, "take"), {-1});
     return reshape(tenon::index(flat, {reshape(index, {-1})}), index.sym_sizes());
   });
+  // Example: index_fill(x, 0, zeros({1}, kInt64), 2);
   op("index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) -> Tensor")
       .decompose([](const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value) {
         TensorOptions options(given(self, "index_fill").dtype(), self.device());
         return replaced(self, dim, index, full(SymInts{}, value, options), "index_fill");
       })
       .with_inplace();
+  // Example: index_fill(x, 0, zeros({1}, kInt64), ones({}));
   op("index_fill.int_Tensor(Tensor self, int dim, Tensor index, Tensor value) -> Tensor")
       .decompose([](const Tensor& self, int64_t dim, const Tensor& index, const Tensor& value) {
         check_rank(value, 0, "a value", "index_fill");
         return replaced(self, dim, index, value.to(given(self, "index_fill").dtype()), "index_fill");
       })
       .with_inplace();
+  // Example: index_copy(x, 0, arange(2), y);
   op("index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor")
       .decompose([](const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source) {
         TENON_CHECK(given(source, "index_copy").dtype() == given(self, "index_copy").dtype(),
@@ -48,6 +51,7 @@ OPS(index_forms) {
         return replaced(self, dim, index, source, "index_copy");
       })
       .with_inplace();
+  // Example: take_along_dim(x, argsort(x, 1), 1);
   op("take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor")
       .decompose([](const Tensor& self, const Tensor& indices, std::optional<int64_t> given_dim) {
         TENON_CHECK(given(indices, "take_along_dim").dtype() == kInt64,

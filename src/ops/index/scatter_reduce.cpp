@@ -154,12 +154,14 @@ OPS(scatter_reduce) {
       .with_inplace()
       .grad("self", saves("self", "index", "src", "result"), self_gradient)
       .grad("src", saves("self", "index", "src", "result"), src_gradient);
+  // Example: scatter(x, 0, zeros({2, 3}, kInt64), y, "add");
   op("scatter.reduce(Tensor self, int dim, Tensor index, Tensor src, *, str reduce) -> Tensor")
       .decompose([](const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, std::string_view reduce) {
         return call("aten::scatter_reduce.two",
                     {kept(self, self.requires_grad() || src.requires_grad()), dim, index, src, newer_name(reduce)});
       })
       .with_inplace();
+  // Example: scatter(x, 0, zeros({2, 3}, kInt64), 2, "multiply");
   op("scatter.value_reduce(Tensor self, int dim, Tensor index, Scalar value, *, str reduce) -> Tensor")
       .decompose([](const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value,
                     std::string_view reduce) {
@@ -169,6 +171,7 @@ OPS(scatter_reduce) {
                     {kept(self, self.requires_grad()), dim, index, expand(one, index.sym_sizes()), newer_name(reduce)});
       })
       .with_inplace();
+  // Example: index_reduce(x, 0, arange(2), y, "amax");
   op("index_reduce(Tensor self, int dim, Tensor index, Tensor source, str reduce, *, bool include_self=True) -> Tensor")
       .decompose([](const Tensor& self, int64_t given_dim, const Tensor& index, const Tensor& source,
                     std::string_view reduce, bool include_self) {

@@ -181,6 +181,7 @@ OPS(ctc) {
       .grad_not_implemented("log_probs")
       .grad_not_implemented("neg_log_likelihood")
       .grad_not_implemented("log_alpha");
+  // Example: ctc_loss(log_softmax(ones({5, 2, 4}), 2), ones({2, 3}, kInt64), {5, 5}, {3, 3});
   op("ctc_loss.IntList(Tensor log_probs, Tensor targets, int[] input_lengths, int[] target_lengths, int blank=0, int "
      "reduction=1, bool zero_infinity=False) -> Tensor")
       .decompose([](const Tensor& log_probs, const Tensor& targets, const Ints& input_lengths,
@@ -192,6 +193,7 @@ OPS(ctc) {
           lengths.push_back(full(SymInts{1}, length, TensorOptions(kInt64, log_probs.device())));
         return reduced(each, lengths.empty() ? each : cat(lengths), reduction, zero_infinity, log_probs.dim() == 2);
       });
+  // Example: ctc_loss(log_softmax(ones({5, 2, 4}), 2), ones({2, 3}, kInt64), full({2}, 5), full({2}, 3));
   op("ctc_loss.Tensor(Tensor log_probs, Tensor targets, Tensor input_lengths, Tensor target_lengths, int blank=0, int "
      "reduction=1, bool zero_infinity=False) -> Tensor")
       .decompose([](const Tensor& log_probs, const Tensor& targets, const Tensor& input_lengths,

@@ -55,7 +55,9 @@ OPS(comparing) {
       .decompose([](const Tensor& elements, const Tensor& among, bool, bool invert) {
         return is_in(elements, among, invert);
       });
+  // Example: gcd(full({2}, 4), full({2}, 6));
   op("gcd(Tensor self, Tensor other) -> Tensor").as(integers_of_pairs(false)).with_inplace();
+  // Example: lcm(full({2}, 4), full({2}, 6));
   op("lcm(Tensor self, Tensor other) -> Tensor").as(integers_of_pairs(true)).with_inplace();
   op("frexp.Tensor(Tensor self) -> (Tensor mantissa, Tensor exponent)")
       .kernel([](const Arguments& arguments, std::span<Tensor> outputs) {
@@ -76,32 +78,41 @@ OPS(comparing) {
   op("float_power.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor")
       .decompose([](const Tensor& self, const Tensor& exponent) {
         return pow(given(self, "float_power").to(kFloat64), given(exponent, "float_power").to(kFloat64));
-      });
+      })
+      .with_inplace();
   op("float_power.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor")
       .decompose([](const Tensor& self, const Scalar& exponent) {
         return pow(given(self, "float_power").to(kFloat64), exponent.to_double());
-      });
+      })
+      .with_inplace();
+  // For graphs alone.
   op("remainder.Scalar_Tensor(Scalar self, Tensor other) -> Tensor")
       .decompose([](const Scalar& self, const Tensor& other) {
         Dtype dtype = given(other, "remainder").dtype();
         if (self.is_real() && !is_floating(dtype)) dtype = kFloat32;
         return remainder(full(SymInts{}, self, TensorOptions(dtype, other.device())), other);
       });
+  // For graphs alone.
   op("rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor")
       .decompose([](const Tensor& self, const Tensor& other, const Scalar& alpha) {
         return sub(given(other, "rsub"), given(self, "rsub"), alpha);
       });
-  op("ldexp.Tensor(Tensor self, Tensor other) -> Tensor").decompose([](const Tensor& self, const Tensor& other) {
-    return given(self, "ldexp") * pow(2.0, given(other, "ldexp"));
-  });
+  op("ldexp.Tensor(Tensor self, Tensor other) -> Tensor")
+      .decompose([](const Tensor& self, const Tensor& other) {
+        return given(self, "ldexp") * pow(2.0, given(other, "ldexp"));
+      })
+      .with_inplace();
+  // For graphs alone.
   op("where.ScalarOther(Tensor condition, Tensor self, Scalar other) -> Tensor")
       .decompose([](const Tensor& condition, const Tensor& self, const Scalar& other) {
         return where(condition, self, as_zero_d(other, given(self, "where")));
       });
+  // For graphs alone.
   op("where.ScalarSelf(Tensor condition, Scalar self, Tensor other) -> Tensor")
       .decompose([](const Tensor& condition, const Scalar& self, const Tensor& other) {
         return where(condition, as_zero_d(self, given(other, "where")), other);
       });
+  // For graphs alone.
   op("where.Scalar(Tensor condition, Scalar self, Scalar other) -> Tensor")
       .decompose([](const Tensor& condition, const Scalar& self, const Scalar& other) {
         return where(condition, as_zero_d(self), as_zero_d(other));

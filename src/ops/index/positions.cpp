@@ -61,13 +61,16 @@ Tensor subsets(const Tensor& self, int64_t r, bool with_replacement) {
 
 OPS(positions) {
   op("argwhere(Tensor self) -> Tensor").decompose([](const Tensor& self) { return nonzero(given(self, "argwhere")); });
+  // For graphs alone.
   op("nonzero_numpy(Tensor self) -> Tensor[]").decompose([](const Tensor& self) {
     return where(given(self, "nonzero_numpy") != 0);
   });
   op("nonzero_static(Tensor self, *, SymInt size, int fill_value=-1) -> Tensor")
       .decompose(first_positions)
       .not_differentiable("result");
+  // Example: combinations(arange(4), 2);
   op("combinations(Tensor self, int r=2, bool with_replacement=False) -> Tensor").decompose(subsets);
+  // For graphs alone.
   op("repeat_interleave.Tensor(Tensor repeats, *, SymInt? output_size=None) -> Tensor")
       .decompose([](const Tensor& repeats, const std::optional<SymInt>& output_size) {
         TENON_CHECK(repeats.defined(), "[repeat_interleave] expected a tensor, got an undefined one");

@@ -98,30 +98,38 @@ Tensors all_slopes(const Tensor& self, const Ints& dims, const std::vector<Scala
 }  // namespace
 
 OPS(moments) {
+  // For graphs alone.
   op("var(Tensor self, bool unbiased=True) -> Tensor").decompose([](const Tensor& self, bool unbiased) {
     return tenon::var(given(self, "var"), OptionalInts(), less(unbiased), false);
   });
+  // For graphs alone.
   op("std(Tensor self, bool unbiased=True) -> Tensor").decompose([](const Tensor& self, bool unbiased) {
     return tenon::std(given(self, "std"), OptionalInts(), less(unbiased), false);
   });
+  // For graphs alone.
   op("var.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor")
       .decompose([](const Tensor& self, const OptionalInts& dim, bool unbiased, bool keepdim) {
         return tenon::var(given(self, "var"), dim, less(unbiased), keepdim);
       });
+  // For graphs alone.
   op("std.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor")
       .decompose([](const Tensor& self, const OptionalInts& dim, bool unbiased, bool keepdim) {
         return tenon::std(given(self, "std"), dim, less(unbiased), keepdim);
       });
+  // For graphs alone.
   op("var_mean(Tensor self, bool unbiased=True) -> (Tensor, Tensor)").decompose([](const Tensor& self, bool unbiased) {
     return tenon::var_mean(given(self, "var_mean"), OptionalInts(), less(unbiased), false);
   });
+  // For graphs alone.
   op("std_mean(Tensor self, bool unbiased=True) -> (Tensor, Tensor)").decompose([](const Tensor& self, bool unbiased) {
     return tenon::std_mean(given(self, "std_mean"), OptionalInts(), less(unbiased), false);
   });
+  // For graphs alone.
   op("var_mean.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> (Tensor, Tensor)")
       .decompose([](const Tensor& self, const OptionalInts& dim, bool unbiased, bool keepdim) {
         return tenon::var_mean(given(self, "var_mean"), dim, less(unbiased), keepdim);
       });
+  // For graphs alone.
   op("std_mean.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> (Tensor, Tensor)")
       .decompose([](const Tensor& self, const OptionalInts& dim, bool unbiased, bool keepdim) {
         return tenon::std_mean(given(self, "std_mean"), dim, less(unbiased), keepdim);
@@ -139,6 +147,7 @@ OPS(moments) {
           [](const Tensor& self, const std::optional<Scalar>& spacing, std::optional<int64_t> dim, int64_t edge_order) {
             return all_slopes(self, all_or(given(self, "gradient"), dim), {spacing.value_or(Scalar(1.0))}, edge_order);
           });
+  // Example: gradient(x, {arange(2).to(kFloat32)}, {0});
   op("gradient.tensorarray(Tensor self, *, Tensor[] spacing, int[] dim, int edge_order=1) -> Tensor[]")
       .decompose([](const Tensor& self, const Tensors& spacing, const Ints& dims, int64_t edge_order) {
         check_edges(self, edge_order);

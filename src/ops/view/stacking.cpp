@@ -193,6 +193,7 @@ OPS(stacking) {
   });
   op("column_stack(Tensor[] tensors) -> Tensor").decompose(by_columns);
   op("block_diag(Tensor[] tensors) -> Tensor").decompose(along_diagonal);
+  // Example: cartesian_prod({arange(2), arange(3)});
   op("cartesian_prod(Tensor[] tensors) -> Tensor").decompose(all_combinations);
   op("broadcast_tensors(Tensor[] tensors) -> Tensor[]").decompose([](const Tensors& tensors) {
     return broadcast_all(tensors, "broadcast_tensors");
@@ -200,6 +201,7 @@ OPS(stacking) {
   op("broadcast_to(Tensor(a) self, SymInt[] size) -> Tensor(a)").decompose([](const Tensor& self, const SymInts& size) {
     return expand(given(self, "broadcast_to"), size);
   });
+  // Example: meshgrid({arange(2), arange(3)}, "ij");
   op("meshgrid.indexing(Tensor[] tensors, *, str indexing) -> Tensor[]").decompose(grids);
 }
 
@@ -208,20 +210,25 @@ OPS(splitting) {
       .decompose([](const Tensor& self, const SymInt& sections, int64_t dim) {
         return evenly(self, sections, dim, "tensor_split");
       });
+  // Example: tensor_split(x, {1, 2}, 1);
   op("tensor_split.indices(Tensor(a -> *) self, SymInt[] indices, int dim=0) -> Tensor(a)[]")
       .decompose([](const Tensor& self, const SymInts& indices, int64_t dim) {
         return between(self, indices, dim, "tensor_split");
       });
   op("hsplit.int(Tensor(a -> *) self, int sections) -> Tensor(a)[]")
       .decompose([](const Tensor& self, int64_t sections) { return kHorizontal.equal(self, sections); });
+  // Example: hsplit(x, {1, 2});
   op("hsplit.array(Tensor(a -> *) self, int[] indices) -> Tensor(a)[]")
       .decompose([](const Tensor& self, const Ints& indices) { return kHorizontal.at(self, indices); });
   op("vsplit.int(Tensor(a -> *) self, int sections) -> Tensor(a)[]")
       .decompose([](const Tensor& self, int64_t sections) { return kVertical.equal(self, sections); });
+  // Example: vsplit(x, {1});
   op("vsplit.array(Tensor(a -> *) self, int[] indices) -> Tensor(a)[]")
       .decompose([](const Tensor& self, const Ints& indices) { return kVertical.at(self, indices); });
+  // Example: dsplit(ones({1, 2, 4}), 2);
   op("dsplit.int(Tensor(a -> *) self, int sections) -> Tensor(a)[]")
       .decompose([](const Tensor& self, int64_t sections) { return kDeep.equal(self, sections); });
+  // Example: dsplit(ones({1, 2, 4}), {1, 3});
   op("dsplit.array(Tensor(a -> *) self, int[] indices) -> Tensor(a)[]")
       .decompose([](const Tensor& self, const Ints& indices) { return kDeep.at(self, indices); });
   // Pieces that promise to be looked at alone: here they are copies.
@@ -233,10 +240,12 @@ OPS(splitting) {
         TENON_CHECK(chunks > 0 && chunks < kFar, "[unsafe_chunk] expected from 1 to 2^31 chunks, got {}", chunks);
         return copies(chunk(self, chunks, dim));
       });
+  // For graphs alone.
   op("split_with_sizes_copy(Tensor self, SymInt[] split_sizes, int dim=0) -> Tensor[]")
       .decompose([](const Tensor& self, const SymInts& sizes, int64_t dim) {
         return copies(split_with_sizes(self, sizes, dim));
       });
+  // For graphs alone.
   op("unbind_copy.int(Tensor self, int dim=0) -> Tensor[]").decompose([](const Tensor& self, int64_t dim) {
     return copies(unbind(self, dim));
   });

@@ -195,6 +195,7 @@ OPS(products) {
         Tensor product = given(x, "linalg_vecdot") * given(y, "linalg_vecdot");
         return sum(product, OptionalInts(Ints{dim}), false, product.dtype());
       });
+  // Example: vdot(ones({3}), ones({3}));
   op("vdot(Tensor self, Tensor other) -> Tensor").decompose([](const Tensor& self, const Tensor& other) {
     return dot(self, other);
   });
@@ -204,7 +205,9 @@ OPS(products) {
   });
   op("tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> Tensor").decompose(contracted);
   op("kron(Tensor self, Tensor other) -> Tensor").decompose(kronecker);
+  // Example: linalg_multi_dot({x, y.t(), x});
   op("linalg_multi_dot(Tensor[] tensors) -> Tensor").decompose(chain);
+  // Example: chain_matmul({x, y.t(), x});
   op("chain_matmul(Tensor[] matrices) -> Tensor").decompose([](const Tensors& matrices) {
     return matrices.size() == 1 ? matrices[0] : chain(matrices);
   });
@@ -223,9 +226,11 @@ OPS(products) {
         Tensor powers = cumprod(expand(unsqueeze(x, -1), sizes), -1);
         return cat({ones_like(narrow(powers, -1, 0, 1)), powers}, -1);
       });
+  // For graphs alone.
   op("_trilinear(Tensor i1, Tensor i2, Tensor i3, int[] expand1, int[] expand2, int[] expand3, int[] sumdim, int "
      "unroll_dim=1) -> Tensor")
       .decompose(product_of_three);
+  // Example: bilinear(x, y, ones({4, 3, 3}), std::nullopt);
   op("bilinear(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None) -> Tensor")
       .decompose([](const Tensor& a, const Tensor& b, const Tensor& weight, const std::optional<Tensor>& bias) {
         TENON_CHECK(
@@ -242,10 +247,12 @@ OPS(products) {
 }
 
 OPS(distances) {
+  // For graphs alone.
   op("_cdist_forward(Tensor x1, Tensor x2, float p, int? compute_mode) -> Tensor")
       .decompose([](const Tensor& a, const Tensor& b, double p, std::optional<int64_t>) {
         return distances(a, b, p, "_cdist_forward");
       });
+  // For graphs alone.
   op("_euclidean_dist(Tensor x1, Tensor x2) -> Tensor").decompose([](const Tensor& a, const Tensor& b) {
     return distances(a, b, 2, "_euclidean_dist");
   });
@@ -253,6 +260,7 @@ OPS(distances) {
       .decompose([](const Tensor& a, const Tensor& b, double p, std::optional<int64_t>) {
         return distances(a, b, p, "cdist");
       });
+  // For graphs alone.
   op("_pdist_forward(Tensor self, float p=2.) -> Tensor").decompose([](const Tensor& self, double p) {
     return distances_within(self, p, "_pdist_forward");
   });

@@ -1,4 +1,6 @@
-// By order along a dimension: medians, quantiles, the k-th, the most frequent, the largest so far.
+// By order along a dimension: medians, quantiles, the k-th, the most frequent, the largest so far, both extrema.
+#include "ops/by_name.h"
+
 #include <tenon/kernels/order.h>
 #include <tenon/ops/table.h>
 #include <tenon/sym/size_rules.h>
@@ -168,6 +170,7 @@ OPS(order_statistics) {
       });
   op("kthvalue(Tensor self, SymInt k, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)")
       .decompose(kth);
+  // Example: quantile(x, rand({2}), 1);
   op("quantile(Tensor self, Tensor q, int? dim=None, bool keepdim=False, *, str interpolation='linear') -> Tensor")
       .decompose([](const Tensor& self, const Tensor& q, std::optional<int64_t> dim, bool keepdim,
                     std::string_view how) { return quantiles(self, q, dim, keepdim, how, false, "quantile"); });
@@ -176,6 +179,7 @@ OPS(order_statistics) {
       .decompose([](const Tensor& self, double q, std::optional<int64_t> dim, bool keepdim, std::string_view how) {
         return quantiles(self, as_tensor(q, self, "quantile"), dim, keepdim, how, false, "quantile");
       });
+  // Example: nanquantile(x, rand({2}), 1);
   op("nanquantile(Tensor self, Tensor q, int? dim=None, bool keepdim=False, *, str interpolation='linear') -> Tensor")
       .decompose([](const Tensor& self, const Tensor& q, std::optional<int64_t> dim, bool keepdim,
                     std::string_view how) { return quantiles(self, q, dim, keepdim, how, true, "nanquantile"); });
@@ -211,6 +215,13 @@ OPS(order_statistics) {
         Tensor zero = zeros(sizes, TensorOptions(g.dtype("self"), g.grad().device()));
         if (g.argument("keepdim").boolean()) return scatter(zero, dim, g.saved("indices"), g.grad());
         return scatter(zero, dim, unsqueeze(g.saved("indices"), dim), unsqueeze(g.grad(), dim));
+      });
+  op("aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)")
+      .decompose([](const Tensor& self, std::optional<int64_t> dim, bool keepdim) {
+        Ints dims;
+        if (dim) dims.push_back(wrap_dim(*dim, given(self, "aminmax").dim(), "aminmax"));
+        for (int64_t each = 0; !dim && each < given(self, "aminmax").dim(); ++each) dims.push_back(each);
+        return std::tuple(amin(self, dims, keepdim), amax(self, dims, keepdim));
       });
 }
 

@@ -108,15 +108,18 @@ using OptionalBool = std::optional<bool>;
 }  // namespace
 
 OPS(spaces) {
+  // Example: linspace(zeros({}), ones({}), 5);
   op("linspace.Tensor_Tensor(Tensor start, Tensor end, int steps, *, ScalarType? dtype=None, Layout? layout=None, "
      "Device? device=None, bool? pin_memory=None) -> Tensor")
       .decompose([](const Tensor& start, const Tensor& end, int64_t steps, OptionalDtype dtype, OptionalLayout,
                     OptionalDevice device, OptionalBool) { return linear(start, end, steps, {dtype, device}); });
+  // Example: linspace(zeros({}), 1, 5);
   op("linspace.Tensor_Scalar(Tensor start, Scalar end, int steps, *, ScalarType? dtype=None, Layout? layout=None, "
      "Device? device=None, bool? pin_memory=None) -> Tensor")
       .decompose([](const Tensor& start, const Scalar& end, int64_t steps, OptionalDtype dtype, OptionalLayout,
                     OptionalDevice device,
                     OptionalBool) { return linear(start, number(end), steps, {dtype, device}); });
+  // Example: linspace(0, ones({}), 5);
   op("linspace.Scalar_Tensor(Scalar start, Tensor end, int steps, *, ScalarType? dtype=None, Layout? layout=None, "
      "Device? device=None, bool? pin_memory=None) -> Tensor")
       .decompose([](const Scalar& start, const Tensor& end, int64_t steps, OptionalDtype dtype, OptionalLayout,
@@ -127,25 +130,30 @@ OPS(spaces) {
       .decompose([](const Scalar& start, const Scalar& end, int64_t steps, double base, OptionalDtype dtype,
                     OptionalLayout, OptionalDevice device,
                     OptionalBool) { return powers(number(start), number(end), steps, base, {dtype, device}); });
+  // Example: logspace(zeros({}), ones({}), 5);
   op("logspace.Tensor_Tensor(Tensor start, Tensor end, int steps, float base=10., *, ScalarType? dtype=None, Layout? "
      "layout=None, Device? device=None, bool? pin_memory=None) -> Tensor")
       .decompose([](const Tensor& start, const Tensor& end, int64_t steps, double base, OptionalDtype dtype,
                     OptionalLayout, OptionalDevice device,
                     OptionalBool) { return powers(start, end, steps, base, {dtype, device}); });
+  // Example: logspace(zeros({}), 1, 5);
   op("logspace.Tensor_Scalar(Tensor start, Scalar end, int steps, float base=10., *, ScalarType? dtype=None, Layout? "
      "layout=None, Device? device=None, bool? pin_memory=None) -> Tensor")
       .decompose([](const Tensor& start, const Scalar& end, int64_t steps, double base, OptionalDtype dtype,
                     OptionalLayout, OptionalDevice device,
                     OptionalBool) { return powers(start, number(end), steps, base, {dtype, device}); });
+  // Example: logspace(0, ones({}), 5);
   op("logspace.Scalar_Tensor(Scalar start, Tensor end, int steps, float base=10., *, ScalarType? dtype=None, Layout? "
      "layout=None, Device? device=None, bool? pin_memory=None) -> Tensor")
       .decompose([](const Scalar& start, const Tensor& end, int64_t steps, double base, OptionalDtype dtype,
                     OptionalLayout, OptionalDevice device,
                     OptionalBool) { return powers(number(start), end, steps, base, {dtype, device}); });
+  // For graphs alone.
   op("resize(Tensor self, SymInt[] size, *, MemoryFormat? memory_format=None) -> Tensor")
       .decompose([](const Tensor& self, const SymInts& size, std::optional<MemoryFormat> format) {
         return resized(self, size, format, "resize");
       });
+  // For graphs alone.
   op("resize_as(Tensor self, Tensor the_template, *, MemoryFormat? memory_format=None) -> Tensor")
       .decompose([](const Tensor& self, const Tensor& like, std::optional<MemoryFormat> format) {
         TENON_CHECK(like.defined(), "[resize_as] expected a tensor, got an undefined one");
@@ -163,6 +171,7 @@ OPS(spaces) {
       })
       .moves_self();
   // `physical_layout`: the dimensions in the order in which they lie in memory, the outermost first.
+  // Example: empty_permuted({2, 3}, {1, 0});
   op("empty_permuted(SymInt[] size, int[] physical_layout, *, ScalarType? dtype=None, Layout? layout=None, Device? "
      "device=None, bool? pin_memory=None) -> Tensor")
       .uninitialised()
