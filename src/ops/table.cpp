@@ -81,7 +81,8 @@ void define_inplace_copy(const std::shared_ptr<Row>& row) {
   dispatch::add_tags(form, {dispatch::Tag::pt2_compliant_tag});
   row->inplace_op = &form;
   const dispatch::Operator* functional = row->op;
-  bool saves_self = false;
+  // What a row is taken apart into may save `self`, too.
+  bool saves_self = row->kind == Kind::Composite && row->grads.empty();
   for (const GradRule& rule : row->grads)
     saves_self |= std::find(rule.saves.begin(), rule.saves.end(), "self") != rule.saves.end();
   dispatch::register_composite(form, dispatch::Composite::Implicit, [functional, saves_self](dispatch::Call& call) {

@@ -1,6 +1,8 @@
 // In-place changes, of tensors and through views.
 #include "unit/autograd/helpers.h"
 
+#include <tenon/capture/compile.h>
+
 namespace tenon::testing {
 namespace {
 
@@ -227,6 +229,41 @@ TEST(Inplace, RetainedGradientsFollowTheNewHistory) {
   (y * 5).sum().backward();
   expect_near(y.grad(), {5, 5});
   expect_near(x.grad(), {60, 60});
+}
+
+// In-place forms that copy what a row gives into `self`: what backward needs of it is as it was, also where that is
+// saved by what the row is taken apart into.
+TEST(Inplace, FormsThatCopyKeepWhatBackwardNeeds) {
+  using Two = std::pair<std::function<Tensor(Tensor, Tensor)>, std::function<Tensor(Tensor, Tensor)>>;
+  const Two kForms[] = {
+      {[](Tensor x, Tensor) { return x.arcsin_(); }, [](Tensor x, Tensor) { return x.arcsin(); }},
+      {[](Tensor x, Tensor) { return x.absolute_(); }, [](Tensor x, Tensor) { return x.absolute(); }},
+      {[](Tensor x, Tensor y) { return x.arctan2_(y); }, [](Tensor x, Tensor y) { return x.arctan2(y); }},
+      {[](Tensor x, Tensor y) { return x.float_power_(y); }, [](Tensor x, Tensor y) { return x.float_power(y); }},
+      {[](Tensor x, Tensor y) { return x.multiply_(y); }, [](Tensor x, Tensor y) { return x.multiply(y); }},
+      {[](Tensor x, Tensor) { return x.cumprod_(0); }, [](Tensor x, Tensor) { return x.cumprod(0); }},
+      {[](Tensor x, Tensor y) { return x.addmm_(y, y); }, [](Tensor x, Tensor y) { return x.addmm(y, y); }},
+      {[](Tensor x, Tensor) { return selu_(x); }, [](Tensor x, Tensor) { return selu(x); }},
+  };
+  for (size_t at = 0; at < std::size(kForms); ++at)
+    for (const char* backend : {"none", "aot_eager", "inductor"}) {
+      auto slopes = [&](auto&& form) {
+        manual_seed(7);
+        Tensor x = rand({3, 3}, kFloat64).set_requires_grad(), y = rand({3, 3}, kFloat64).set_requires_grad();
+        Tensor made = form(x * 1.0, y);
+        return autograd::grad({(made * arange(9).view({3, 3})).sum()}, {x, y}, {}, false, false, true);
+      };
+      auto in_place = [&](Tensor x, Tensor y) {
+        return std::string(backend) == "none" ? kForms[at].first(x, y)
+                                              : compile(kForms[at].first, {.backend = backend})(x, y);
+      };
+      std::vector<Tensor> wanted = slopes(kForms[at].second), got = slopes(in_place);
+      for (size_t of = 0; of < 2; ++of) {
+        ASSERT_EQ(got[of].defined(), wanted[of].defined()) << at << ' ' << backend;
+        if (!wanted[of].defined()) continue;
+        EXPECT_LT((got[of] - wanted[of]).abs().max().item<double>(), 1e-12) << at << backend;
+      }
+    }
 }
 
 }  // namespace
