@@ -44,12 +44,14 @@ const dispatch::Operator& clone_op() {
 }
 
 // Whether all tensors of a call have one size and lie contiguous; `out` too, where it is one of them. The result lies
-// so as well then, and one loop over all elements computes it, whatever the sizes.
+// so as well then, and one loop over all elements computes it, whatever the sizes. (Of tensors without elements, which
+// are contiguous however they lie, the strides count.)
 bool lie_alike(const KernelRequest& request, const Tensor* out) {
   const Tensor& first = *request.operands.front();
   const std::span<const int64_t> sizes = first.sizes();
   for (const Tensor* operand : request.operands) {
     if (operand->device().type != DeviceType::CPU || !operand->is_contiguous()) return false;
+    if (operand->numel().plain() == 0) return false;
     if (!std::ranges::equal(operand->sizes(), sizes)) return false;
     if (out && overlaps(*operand, *out)) return false;
   }
@@ -66,12 +68,11 @@ bool run_alike(const ops::Row& row, const ops::Arguments& arguments, KernelReque
   request.result = ops::pointwise_dtypes(row, arguments).result;
   const std::span<const int64_t> sizes = request.operands.front()->sizes();
   Tensor made = out ? *out : core::allocate(sizes, core::contiguous_strides(sizes).span(), request.result, kCPU);
-  const int64_t count = made.numel().plain();
-  if (count > 1) {
+  if (const int64_t count = made.numel().plain(); count > 1) {
     LoopDim& all = request.dims.emplace_back(LoopDim{count, {}, false});
     all.strides.resize(request.operands.size() + 1, 1);
   }
-  if (count > 0) run_kernel(request, made.raw_data());
+  run_kernel(request, made.raw_data());
   call.results.push_back(std::move(made));
   return true;
 }
